@@ -14,10 +14,10 @@ from foundation.errors import UsageError
 LOCAL = "local"
 
 
-def check_one_desktop(given: argparse.Namespace) -> None:
+def check_one_desktop(arguments: argparse.Namespace) -> None:
     """Raise UsageError if the options name two desktops."""
-    if getattr(given, "remote", None) is not None and (given.sandbox or given.desktop):
-        other = "--sandbox" if given.sandbox else "--desktop"
+    if getattr(arguments, "remote", None) is not None and (arguments.sandbox or arguments.desktop):
+        other = "--sandbox" if arguments.sandbox else "--desktop"
         raise UsageError(f"{other} and --remote name two desktops.", "Leave one of them out.")
 
 
@@ -71,43 +71,43 @@ class RunOptions:
     image_format: str | None = None
 
     @classmethod
-    def of(cls, given: argparse.Namespace, settings: Settings) -> "RunOptions":
+    def of(cls, arguments: argparse.Namespace, settings: Settings) -> "RunOptions":
         """What the command line says, and the settings where it says nothing."""
-        check_one_desktop(given)
+        check_one_desktop(arguments)
         values: dict[str, Any] = {}
         for one in fields(cls):
-            said = getattr(given, one.name, None)
-            values[one.name] = settings.get(one.name) if said is None else said
+            argument = getattr(arguments, one.name, None)
+            values[one.name] = settings.get(one.name) if argument is None else argument
         stored, tools = settings.get("policy"), settings.get("tools")
-        engine = given.engine or settings.get("engine") or "auto"
-        url = given.endpoint or settings.get("endpoint")
+        engine = arguments.engine or settings.get("engine") or "auto"
+        url = arguments.endpoint or settings.get("endpoint")
         values |= {
             "settings": settings,
             "engine": EngineChoice(
                 name=engine,
                 url=url,
                 # A setting is for other runs; on the command line it is a mistake.
-                model=given.model or (settings.get("model") if url or engine != "literal" else None),
+                model=arguments.model or (settings.get("model") if url or engine != "literal" else None),
                 api_key=settings.api_key,
-                preset=given.preset,
+                preset=arguments.preset,
             ),
-            **{role: _other(role, given, settings) for role in OTHER_ROLES},
-            "thinking": not given.no_thinking,
-            "policy": getattr(given, "policy", None) or (Path(stored).expanduser() if stored else None),
-            "tools": getattr(given, "tools", None) or (Path(tools).expanduser() if tools else None),
-            "runs": runs_dir(getattr(given, "runs", None), settings),
+            **{role: _other(role, arguments, settings) for role in OTHER_ROLES},
+            "thinking": not arguments.no_thinking,
+            "policy": getattr(arguments, "policy", None) or (Path(stored).expanduser() if stored else None),
+            "tools": getattr(arguments, "tools", None) or (Path(tools).expanduser() if tools else None),
+            "runs": runs_dir(getattr(arguments, "runs", None), settings),
         }
         # Nothing in a throw-away desktop needs approval, but tools of MCP servers act outside of it.
-        if values["sandbox"] and given.approve is None and values["tools"] is None:
+        if values["sandbox"] and arguments.approve is None and values["tools"] is None:
             values["approve"] = "never"
         return cls(**{name: value for name, value in values.items() if value is not None})
 
 
-def _other(role: str, given: argparse.Namespace, settings: Settings) -> EngineChoice | None:
+def _other(role: str, arguments: argparse.Namespace, settings: Settings) -> EngineChoice | None:
     """The endpoint of a model beside the engine's own; None where none is named."""
 
     def said(name: str) -> Any:
-        return getattr(given, name, None) or settings.get(name)
+        return getattr(arguments, name, None) or settings.get(name)
 
     url = said(role)
     if url is None:

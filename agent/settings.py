@@ -67,9 +67,9 @@ class Settings:
         kind: DesktopKind = self.get("desktop") or "auto"
         return kind
 
-    def system_prompt(self, family: str, given: Path | None = None) -> str | None:
+    def system_prompt(self, family: str, file: Path | None = None) -> str | None:
         """The text that replaces a family's system text: of the file given, or set. Raises UsageError."""
-        path = given or self.system_prompts.get(family)
+        path = file or self.system_prompts.get(family)
         return None if path is None else read_text(path)
 
 
@@ -139,8 +139,8 @@ def read_text(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {error}.", "Is the name right?") from error
 
 
-def runs_dir(given: Path | None, settings: Settings) -> Path:
+def runs_dir(folder: Path | None, settings: Settings) -> Path:
     """The folder of the recorded runs: the one of the command line, of the settings, or the user's state folder."""
-    if given is not None:
-        return given
+    if folder is not None:
+        return folder
     return Path(settings.get("runs")).expanduser() if settings.get("runs") else state_folder() / "runs"

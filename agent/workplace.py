@@ -170,8 +170,8 @@ class Workplace:
         open_tools, trace = self._open_tools(), self._trace()
         title = Redactor().instruction(instruction)
         with closing(Registered(f"starting-{os.getpid()}", title)):  # a server's start takes minutes
-            if engine is None and (told := offer(instruction)):
-                self._tell(told)
+            if engine is None and (hint := offer(instruction)):
+                self._tell(hint)
             engines, desk = self._open(stop, engine)
             if engine is None:
                 self._offer_prompts(engines)

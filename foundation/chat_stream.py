@@ -108,8 +108,8 @@ class AnswerReader:
         for choice in _list(_get(chunk, "choices")):
             if _get(choice, "index") not in (0, None):
                 continue  # only one answer was requested
-            said = _get(choice, "delta") or _get(choice, "message")
-            pieces += [*_texts(said), *self._take_calls(said)]
+            message = _get(choice, "delta") or _get(choice, "message")
+            pieces += [*_texts(message), *self._take_calls(message)]
             self._finish_reason = _text(_get(choice, "finish_reason")) or self._finish_reason
         for piece in pieces:
             self._room -= len(piece.text) or 1
@@ -134,8 +134,8 @@ class AnswerReader:
             model=self._model,
         )
 
-    def _take_calls(self, said: Any) -> Iterator[Piece]:
-        for delta in _list(_get(said, "tool_calls")):
+    def _take_calls(self, message: Any) -> Iterator[Piece]:
+        for delta in _list(_get(message, "tool_calls")):
             function = _get(delta, "function")
             name, arguments = _text(_get(function, "name")), _get(function, "arguments")
             if isinstance(arguments, dict):  # complete and already parsed
@@ -163,12 +163,12 @@ def _fewest_tokens(text: str) -> float:
     return min(1.0, len(text) / 4)
 
 
-def _texts(said: Any) -> Iterator[Piece]:
+def _texts(message: Any) -> Iterator[Piece]:
     """Yield the reasoning and text of a delta or message. The first field that contains reasoning counts."""
-    content = _get(said, "content")
+    content = _get(message, "content")
     parts = _list(content)
     thinking = [part for part in parts if _get(part, "type") in ("thinking", "reasoning")]
-    reasoning = next((text for name in _REASONING_FIELDS if (text := _flat(_get(said, name)))), "")
+    reasoning = next((text for name in _REASONING_FIELDS if (text := _flat(_get(message, name)))), "")
     if reasoning := reasoning or _flat(thinking):
         yield Piece("reasoning", reasoning)
     if text := _text(content) or _flat([part for part in parts if part not in thinking]):

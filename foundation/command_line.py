@@ -107,7 +107,7 @@ def plain_text(written: str) -> str:
 
 
 def _number(
-    kind: Callable[[str], Number], what: str, is_allowed: Callable[[Number], bool], complaint: str
+    kind: Callable[[str], Number], noun: str, is_allowed: Callable[[Number], bool], complaint: str
 ) -> Callable[[str], Number]:
     """Return the type of a number argument; {} in the complaint is replaced by the text."""
 
@@ -116,7 +116,7 @@ def _number(
             if is_allowed(value := kind(text)):
                 return value
         except ValueError as error:
-            raise argparse.ArgumentTypeError(f"not {what}: {text!r}") from error
+            raise argparse.ArgumentTypeError(f"not {noun}: {text!r}") from error
         raise argparse.ArgumentTypeError(complaint.format(text))
 
     return read
@@ -185,15 +185,15 @@ def say_mistake(program: str, error: BaseException) -> int:
     from foundation.stray_output import keep_traceback
 
     log = keep_traceback(error)
-    where = "" if log is None else f" The details are in {log}."
-    printing.remark(f"{program}: It made a mistake itself: {type(error).__name__}: {error}. Please report it.{where}")
+    details = "" if log is None else f" The details are in {log}."
+    printing.remark(f"{program}: It made a mistake itself: {type(error).__name__}: {error}. Please report it.{details}")
     return ExitStatus.NOT_DONE
 
 
 def say_error(program: str, error: MaiError, as_json: bool = False) -> int:
     """Print an error as a command's last line. Return its exit status."""
     if as_json:
-        told = {"what": error.what, "remedy": error.remedy, "status": int(error.exit_status)}
-        printing.put_json({"error": told})
+        document = {"what": error.what, "remedy": error.remedy, "status": int(error.exit_status)}
+        printing.put_json({"error": document})
     printing.remark(f"{program}: {error}")
     return error.exit_status

@@ -89,9 +89,9 @@ def check_settings(schema: "type[Schema]", table: Any, where: str) -> "Schema":
     field = schema.model_fields.get(str(error["loc"][0]))
     if error["type"] == "extra_forbidden":
         raise UsageError(f"{where} there is no setting {name!r}.", f"Settings are: {', '.join(schema.model_fields)}.")
-    what = "is missing" if error["type"] == "missing" else f"cannot be {error['input']!r}"
+    problem = "is missing" if error["type"] == "missing" else f"cannot be {error['input']!r}"
     allowed = error["msg"].replace("Input should be", "It must be")
-    raise UsageError(f"{where} {name} {what}.", (field and field.description) or f"{allowed}.")
+    raise UsageError(f"{where} {name} {problem}.", (field and field.description) or f"{allowed}.")
 
 
 def state_folder() -> Path:

@@ -201,13 +201,13 @@ def clues_in(folder: Path) -> Clues | None:
     if config is None:
         return None
     named, nested, architectures = (config.get(key) for key in ("_name_or_path", "text_config", "architectures"))
-    told = [config.get("model_type"), *(architectures if isinstance(architectures, list) else ())]
-    told += [nested.get("model_type")] if isinstance(nested, Mapping) else []
+    types = [config.get("model_type"), *(architectures if isinstance(architectures, list) else ())]
+    types += [nested.get("model_type")] if isinstance(nested, Mapping) else []
     processor = _object(folder / "preprocessor_config.json") or {}
     kind, patch = processor.get("image_processor_type"), processor.get("patch_size")
     return Clues(
         tuple(name for name in (*reversed(folder.parts[-_NEAR:]), named) if isinstance(name, str) and name),
-        frozenset(one for one in told if isinstance(one, str)),
+        frozenset(one for one in types if isinstance(one, str)),
         _template(folder),
         f"{kind}/{patch}" if kind and patch else "",
     )

@@ -14,12 +14,12 @@ from foundation.files import cannot_write
 _BEGINNING = b'{"id": "'
 
 
-def read_lines(path: Path, what: str, take: Callable[[dict[str, Any]], object]) -> int:
+def read_lines(path: Path, kind: str, take: Callable[[dict[str, Any]], object]) -> int:
     """Give each object of a file to `take`. Return where the last whole line ends, in bytes.
 
     Args:
         path: the file.
-        what: what a line is, such as "an answer".
+        kind: what a line is, such as "an answer".
         take: raises ValueError, TypeError or KeyError for an object of another kind.
 
     Raises:
@@ -40,7 +40,7 @@ def read_lines(path: Path, what: str, take: Callable[[dict[str, Any]], object]) 
                     return end
                 if raw.strip():
                     advice = "Remove that line, or name another file or folder with --out."
-                    raise UsageError(f"{path}, line {number} is not {what}.", advice) from error
+                    raise UsageError(f"{path}, line {number} is not {kind}.", advice) from error
             end += len(raw)
     return end
 
@@ -57,7 +57,7 @@ class JsonLines:
         EnvironmentLacksError: it cannot be written.
     """
 
-    def __init__(self, path: Path, what: str, take: Callable[[dict[str, Any]], object], writer: str) -> None:
+    def __init__(self, path: Path, kind: str, take: Callable[[dict[str, Any]], object], writer: str) -> None:
         self.path, self._writer = path, writer
         if path.exists() and not path.is_file():
             raise UsageError(f"{path} is not a file.", "It must be one, so that the same command can go on.")
@@ -67,7 +67,7 @@ class JsonLines:
             raise cannot_write(path, error) from error
         try:
             self._lock(self._file, path)
-            self._file.truncate(end := read_lines(path, what, take))
+            self._file.truncate(end := read_lines(path, kind, take))
             if end and os.pread(self._file.fileno(), 1, end - 1) != b"\n":  # whole but for its line end
                 self._append(b"\n")
         except OSError as error:

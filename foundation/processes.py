@@ -126,7 +126,7 @@ def end_marked(variable: str, value: str, grace: float = 0.0, seconds: float = 1
     """
     import psutil
 
-    began, asked = time.monotonic(), set[int]()
+    began, pids = time.monotonic(), set[int]()
     while left := marked_processes(variable, value):
         waited = time.monotonic() - began
         if waited >= seconds:
@@ -135,11 +135,11 @@ def end_marked(variable: str, value: str, grace: float = 0.0, seconds: float = 1
             with suppress(psutil.Error):
                 if waited >= grace:
                     process.kill()
-                elif process.pid not in asked:
+                elif process.pid not in pids:
                     process.terminate()
-            asked.add(process.pid)
+            pids.add(process.pid)
         time.sleep(0.02)
-    return sorted(asked)
+    return sorted(pids)
 
 
 def pid_here(pid: int, variable: str, value: str | None) -> int:

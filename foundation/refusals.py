@@ -62,30 +62,30 @@ def refusal_of(error: BaseException) -> Refusal:
     return Refusal("broken", cause_of(error))
 
 
-def of_status(said: str, status: int, headers: Mapping[str, str] | None = None) -> Refusal:
+def of_status(text: str, status: int, headers: Mapping[str, str] | None = None) -> Refusal:
     """Classify a refusal by its HTTP status, text and headers."""
-    match = _IMAGES_LIMIT.search(said)
-    if _NO_IMAGES.search(said) or (match is not None and int(match[1]) == 0):  # llama.cpp sends it with status 500
-        return Refusal("no_images", said, status)
+    match = _IMAGES_LIMIT.search(text)
+    if _NO_IMAGES.search(text) or (match is not None and int(match[1]) == 0):  # llama.cpp sends it with status 500
+        return Refusal("no_images", text, status)
     kind = _KIND_OF_STATUS.get(status, "server_error" if status >= 500 else None)
     if kind is not None:
-        return Refusal(kind, said, status, wait=_wait(headers or {}))
+        return Refusal(kind, text, status, wait=_wait(headers or {}))
     if match is not None:
-        return Refusal("too_many_images", said, status, int(match[1]))
-    if _CONTEXT_WORDS.search(said):
-        found = _CONTEXT_LIMIT.search(said)
-        return Refusal("context_too_long", said, status, int(found[1]) if found else None)
-    return Refusal("unknown_model" if status == 404 else "refused", said, status)
+        return Refusal("too_many_images", text, status, int(match[1]))
+    if _CONTEXT_WORDS.search(text):
+        found = _CONTEXT_LIMIT.search(text)
+        return Refusal("context_too_long", text, status, int(found[1]) if found else None)
+    return Refusal("unknown_model" if status == 404 else "refused", text, status)
 
 
 def _wait(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of a Retry-After header, which is a number of seconds or a date; None without one."""
-    told = headers.get("retry-after", "").strip()
+    value = headers.get("retry-after", "").strip()
     try:
-        seconds = float(told)
+        seconds = float(value)
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(told).timestamp() - time.time()
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
         except (ValueError, OverflowError):
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None

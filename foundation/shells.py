@@ -16,7 +16,7 @@ man:   {program} completion man > ~/.local/share/man/man1/{program}.1
 
 
 def completion_main(
-    program: str, about: str, commands: Mapping[str, str], modules: Mapping[str, str], given: list[str]
+    program: str, about: str, commands: Mapping[str, str], modules: Mapping[str, str], arguments: list[str]
 ) -> int:
     """Print what completes a program's commands and options in a shell, or its man page.
 
@@ -25,7 +25,7 @@ def completion_main(
         about: what it does, in a sentence.
         commands: its commands, and what they do in a few words.
         modules: where each command is, as for `run_command`; "" for what runs without a command.
-        given: the arguments.
+        arguments: the arguments.
     """
     parser = Parser(
         f"{program} completion",
@@ -33,39 +33,39 @@ def completion_main(
         epilog=_HOW.format(program=program),
     )
     parser.add_argument("what", choices=(*SHELLS, "man"), help="a shell, or the man page")
-    what = parser.parse_args(given).what
-    whole = _whole(program, about, commands, modules)
-    put_text(_man_page(whole, about) if what == "man" else _completion(whole, what))
+    choice = parser.parse_args(arguments).what
+    combined = _whole(program, about, commands, modules)
+    put_text(_man_page(combined, about) if choice == "man" else _completion(combined, choice))
     return 0
 
 
 def _whole(program: str, about: str, commands: Mapping[str, str], modules: Mapping[str, str]) -> Parser:
     """Return one parser of all commands, which only describes: it has no use for arguments."""
     alone = parser_of(modules[""]) if "" in modules else Parser(program)
-    whole = Parser(program, description=about, epilog=alone.epilog or "", add_help=False)
-    whole.take_options(alone)
-    below = whole.add_subparsers(metavar="COMMAND", title="commands")
+    combined = Parser(program, description=about, epilog=alone.epilog or "", add_help=False)
+    combined.take_options(alone)
+    below = combined.add_subparsers(metavar="COMMAND", title="commands")
     for name, words in commands.items():
         own = parser_of(modules[name])
         below.add_parser(
             name, prog=f"{program} {name}", parents=[own], add_help=False, help=words,
             description=own.description or words, epilog=own.epilog or "", usage=own.usage,
         )  # fmt: skip
-    return whole
+    return combined
 
 
-def _completion(whole: Parser, shell: str) -> str:
+def _completion(combined: Parser, shell: str) -> str:
     import shtab
 
-    for argument in whole.arguments():
+    for argument in combined.arguments():
         if argument.type is Path:
             argument.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
-    return str(shtab.complete(whole, shell))
+    return str(shtab.complete(combined, shell))
 
 
-def _man_page(whole: Parser, about: str) -> str:
+def _man_page(combined: Parser, about: str) -> str:
     from argparse_manpage.manpage import Manpage
 
-    page = Manpage(whole)
+    page = Manpage(combined)
     page.manual, page.description = "User Commands", about
     return str(page)

@@ -85,9 +85,9 @@ def kept_in(path: Path) -> Iterator[None]:
 def keep_traceback(error: BaseException) -> Path | None:
     """Append an exception's traceback to the log. Return the log's path, or None if it cannot be written."""
     log = sitting_log()
-    told = f"\n{time.strftime('%F %T')}\n{''.join(traceback.format_exception(error))}"
+    entry = f"\n{time.strftime('%F %T')}\n{''.join(traceback.format_exception(error))}"
     with suppress(OSError), os.fdopen(_opened(log), "wb") as file:
-        file.write(told.encode("utf-8", "backslashreplace"))
+        file.write(entry.encode("utf-8", "backslashreplace"))
     return log if log.is_file() and log.stat().st_size else None
 
 

@@ -47,8 +47,8 @@ def points(server: Endpoint, state: State | None) -> Iterator[Point]:
     Ours has a `state`, a foreign server has not.
     """
     health = server.ask("/health", seconds=_ASK_SECONDS)
-    said = "answers 200" if health.ok else f"HTTP {health.status}" if health.status else health.body
-    yield Point("health", health.ok, said, "its health check must answer 200: `mai-server logs`, or its own log")
+    status = "answers 200" if health.ok else f"HTTP {health.status}" if health.status else health.body
+    yield Point("health", health.ok, status, "its health check must answer 200: `mai-server logs`, or its own log")
     before = server.metrics_page(_ASK_SECONDS)
     answered, seconds = _question(server)
     after = server.metrics_page(_ASK_SECONDS)
@@ -72,17 +72,17 @@ def points(server: Endpoint, state: State | None) -> Iterator[Point]:
 def _question(server: Endpoint) -> tuple[Point, float]:
     """Ask for some tokens about a picture, and return how long they took."""
     messages = probe.question(True, True)
-    asked = {"model": server.model, "messages": messages, "max_tokens": _TOKENS, "temperature": 0}
+    payload = {"model": server.model, "messages": messages, "max_tokens": _TOKENS, "temperature": 0}
     for extra in ({"ignore_eos": True}, {}):  # the second for servers that are not vLLM
         began = time.monotonic()
-        answer = server.ask("/v1/chat/completions", asked | extra, _ASK_SECONDS)
+        answer = server.ask("/v1/chat/completions", payload | extra, _ASK_SECONDS)
         took = time.monotonic() - began
         if answer.ok:
             return Point("picture", True, f"a question about a picture is answered in {took:.2f} s"), took
         if answer.status != 400:
             break
-    said = f"HTTP {answer.status}: {answer.body[:200]}" if answer.status else answer.body
-    return Point("picture", False, said, "the model must take pictures, and the key be right"), took
+    reason = f"HTTP {answer.status}: {answer.body[:200]}" if answer.status else answer.body
+    return Point("picture", False, reason, "the model must take pictures, and the key be right"), took
 
 
 def _speed(before: str | None, after: str | None, seconds: float | None) -> Point:

@@ -249,7 +249,7 @@ def server_load(name: str) -> str:
     ]  # fmt: skip
     words = [] if metrics.running is None else [f"{metrics.running} running"]
     words += [f"{metrics.waiting} waiting"] if metrics.waiting else []
-    words += [f"{round(100 * share)}% {what}" for share, what in shares if share is not None]
+    words += [f"{round(100 * share)}% {label}" for share, label in shares if share is not None]
     spoken = {"first token", "each request", "all requests"}
     words += [f"{each.name} {each.value}" for each in look.judged if each.name in spoken and each.value != "?"]
     missed = worst(look.judged)

@@ -47,12 +47,12 @@ class Resolved:
             return self
         self.plan()  # raises before an installation that would be useless
         build = build_for(self.hardware)
-        what = f"{build.packages[0]} for {build.about.split(',')[0]} (about {build.disk_gib:.0f} GiB)"
+        package = f"{build.packages[0]} for {build.about.split(',')[0]} (about {build.disk_gib:.0f} GiB)"
         if agrees is None:
             raise EnvironmentLacksError(
-                f"vLLM is not installed: {what}.", "`mai-server install` installs it, or `mai-server up --yes`."
+                f"vLLM is not installed: {package}.", "`mai-server install` installs it, or `mai-server up --yes`."
             )
-        if not agrees(f"vLLM is not installed: {what}. Install it now?"):
+        if not agrees(f"vLLM is not installed: {package}. Install it now?"):
             raise EnvironmentLacksError("vLLM is needed and was not installed.", "`mai-server install` installs it.")
         install(build, report)
         found = find_environment(None, self.hardware)

@@ -88,11 +88,11 @@ def _foreign_state(server: Endpoint) -> State:
     state = State(name=name, address=server.base_url, phase="ready")
     listed = server.ask("/v1/models", seconds=3.0)
     if not listed.ok:
-        said = f"HTTP {listed.status}" if listed.status else listed.body
+        reason = f"HTTP {listed.status}" if listed.status else listed.body
         remedy = "Is that the address of an OpenAI-compatible API, and does the server run?"
         if listed.status in (401, 403):
             remedy = "Give its key with --key, or in the variable MAI_AGENT_API_KEY."
-        state.phase, state.message = "failed", f"It does not list its models ({said})."
+        state.phase, state.message = "failed", f"It does not list its models ({reason})."
         state.failure = failure_json("NO_ANSWER", state.message, remedy=remedy)
         return state
     with suppress(ValueError, LookupError, TypeError):

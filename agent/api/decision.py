@@ -77,12 +77,12 @@ class Asker:
         """Return a hash of the request for a point, made from the picture's hash instead of its pixels."""
         model, size = self._fitted(screen)
         empty = EncodedImage(b"", model.family.facts.image_format, size)
-        asked = model.family.grounding_request(instruction, empty)
-        request = self._question(model, asked, size, grounding=True).request
-        told = [model.endpoint.model, model.family.facts.name, picture, [size.width, size.height]]
+        grounding = model.family.grounding_request(instruction, empty)
+        request = self._question(model, grounding, size, grounding=True).request
+        context = [model.endpoint.model, model.family.facts.name, picture, [size.width, size.height]]
         messages = to_openai(request.messages, lambda _: None)
         parts = [request.required_parts(), request.optional_parts("vllm")]
-        return sha256(json.dumps([told, messages, parts], sort_keys=True).encode()).hexdigest()
+        return sha256(json.dumps([context, messages, parts], sort_keys=True).encode()).hexdigest()
 
     def _fitted(self, screen: Size) -> tuple[ServedModel, Size]:
         """Return the model with its calibration for such a screen, and the size at which it gets the screenshot."""

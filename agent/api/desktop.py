@@ -140,8 +140,8 @@ class AsyncDesktop:
         """Wait until an element of a name is on the screen, and return it. Raises NotSeenError after `within` s."""
         seen = await self._look_until(lambda look: look.find(name, role, window) is not None, within)
         if (found := seen.find(name, role, window)) is None:
-            what = f"{role or 'element'} “{name}”"
-            raise NotSeenError(f"No {what} appeared within {within:g} s; there: {seen.listed(_MOST_LISTED)}")
+            description = f"{role or 'element'} “{name}”"
+            raise NotSeenError(f"No {description} appeared within {within:g} s; there: {seen.listed(_MOST_LISTED)}")
         return found
 
     async def expect_gone(self, name: str, role: str = "", window: str = "", within: float = 5.0) -> None:

@@ -21,14 +21,14 @@ from foundation.errors import UsageError
 Approve = Callable[[str], bool]
 
 
-def run_options(given: Mapping[str, Any]) -> RunOptions:
+def run_options(arguments: Mapping[str, Any]) -> RunOptions:
     """Return the options of runs; the person's settings apply where nothing is given. Raises UsageError."""
     options = {option.name: option for option in OPTIONS}
-    if unknown := sorted(given.keys() - options.keys() - {"dry_run"}):
+    if unknown := sorted(arguments.keys() - options.keys() - {"dry_run"}):
         raise UsageError(f"There is no option {unknown[0]!r}.", f"There are: {', '.join(sorted(options))}, dry_run.")
     values: dict[str, Any] = dict.fromkeys(options)
     values |= {name: False for name, option in options.items() if option.kind == "flag"} | {"dry_run": False}
-    values |= {name: _read(options[name], value) if name in options else value for name, value in given.items()}
+    values |= {name: _read(options[name], value) if name in options else value for name, value in arguments.items()}
     return RunOptions.of(argparse.Namespace(**values), load_settings())
 
 
@@ -62,8 +62,10 @@ class CallbackPerson:
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
         """Ask the function whether the action may be carried out."""
-        told = asked(action, question)
-        words = "\n".join(filter(None, (" ".join(filter(None, (told.what, told.where))), told.text, *told.reasons)))
+        request = asked(action, question)
+        words = "\n".join(
+            filter(None, (" ".join(filter(None, (request.what, request.where))), request.text, *request.reasons))
+        )
         return Approval(allowed=self._says_yes(words), by="the program")
 
     async def ask(self, question: str) -> str | None:  # noqa: ARG002 -- the protocol's

@@ -16,8 +16,8 @@ class NotDoneError(MaiError):
     """A run did not do what was asked; `result` tells how far it came."""
 
     def __init__(self, result: "Result") -> None:
-        where = f"`mai-agent report {result.bundle}` shows the run." if result.bundle else ""
-        super().__init__(result.message or f"The run ended: {result.outcome}.", where)
+        remedy = f"`mai-agent report {result.bundle}` shows the run." if result.bundle else ""
+        super().__init__(result.message or f"The run ended: {result.outcome}.", remedy)
         self.result = result
 
 

@@ -17,9 +17,9 @@ def _waiting(
     method: Callable[Concatenate[AsyncDesktop, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["Desktop", P], T]:
     @wraps(method)
-    def wait(self: "Desktop", /, *args: P.args, **given: P.kwargs) -> T:
+    def wait(self: "Desktop", /, *args: P.args, **kwargs: P.kwargs) -> T:
         self._desktop.check_open()
-        return self._runner.run(method(self._desktop, *args, **given))
+        return self._runner.run(method(self._desktop, *args, **kwargs))
 
     return wait
 

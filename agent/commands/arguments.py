@@ -87,22 +87,22 @@ def add_options(
             )  # fmt: skip
 
 
-def check_sandbox(given: argparse.Namespace) -> None:
+def check_sandbox(arguments: argparse.Namespace) -> None:
     """Reject sandbox options without --sandbox, and own-desktop options with it. Raises UsageError."""
     about = [name for name in ("sandbox_size", "sandbox_session", "sandbox_locale", "sandbox_network", "keep")
-             if getattr(given, name)]  # fmt: skip
-    if about and not given.sandbox:
+             if getattr(arguments, name)]  # fmt: skip
+    if about and not arguments.sandbox:
         raise UsageError(f"{_written(about[0])} needs a throw-away desktop.", "Add --sandbox.")
-    if given.sandbox and (given.monitor or 1) > 1:
+    if arguments.sandbox and (arguments.monitor or 1) > 1:
         raise UsageError(
-            f"There is no monitor {given.monitor}: a throw-away desktop has only monitor 1.", "Leave out --monitor."
+            f"There is no monitor {arguments.monitor}: a throw-away desktop has only monitor 1.", "Leave out --monitor."
         )
     from agent.options import check_one_desktop  # here, as it loads what --help does not need
 
-    check_one_desktop(given)
-    if given.sandbox and given.desktop not in (None, "auto"):
+    check_one_desktop(arguments)
+    if arguments.sandbox and arguments.desktop not in (None, "auto"):
         raise UsageError(
-            f"--desktop {given.desktop} is about your own desktop; a sandbox's kind decides this.",
+            f"--desktop {arguments.desktop} is about your own desktop; a sandbox's kind decides this.",
             "Leave it out, or choose the kind with --sandbox-session.",
         )
 

@@ -37,8 +37,8 @@ def main(argv: Sequence[str]) -> int:
         found = _of_sandbox(options, stop, opened) if options.sandbox else _of_machine(options, settings, stop)
         for finding in found:
             bad = bad or (finding.needed and finding.ok is False)
-            told = {"name": finding.name, "ok": finding.ok, "detail": finding.detail, "remedy": finding.remedy}
-            tell(options.json, told, f"{_MARKS[finding.ok]} {finding.name}: {finding.detail}{_then(finding)}")
+            data = {"name": finding.name, "ok": finding.ok, "detail": finding.detail, "remedy": finding.remedy}
+            tell(options.json, data, f"{_MARKS[finding.ok]} {finding.name}: {finding.detail}{_then(finding)}")
     return ExitStatus.ENVIRONMENT if bad else ExitStatus.DONE
 
 
@@ -142,16 +142,16 @@ def _accessibility() -> Finding:
     name, session = "accessibility", session_bus(os.environ)
     on = is_switched_on(session) if session else None
     if on is None:
-        told = "not known: no session bus reports it, so only words and pixels are seen"
-        return Finding(name, ok=True, detail=told)
+        detail = "not known: no session bus reports it, so only words and pixels are seen"
+        return Finding(name, ok=True, detail=detail)
     programs = answering(session)
     if programs is None:
-        told = "its bus does not answer, so only words and pixels are seen"
-        return Finding(name, ok=False, detail=told, remedy="Install it: apt-get install at-spi2-core; log in again.")
+        detail = "its bus does not answer, so only words and pixels are seen"
+        return Finding(name, ok=False, detail=detail, remedy="Install it: apt-get install at-spi2-core; log in again.")
     if on:
         return Finding(name, ok=True, detail=f"on, and {programs} programs tell what their buttons and fields are")
-    told = f"off, though {programs} programs are on its bus: browsers tell nothing; a run asks to switch it on"
-    return Finding(name, ok=True, detail=f'{told} (accessibility = "ask", "on" or "off" in the settings)')
+    detail = f"off, though {programs} programs are on its bus: browsers tell nothing; a run asks to switch it on"
+    return Finding(name, ok=True, detail=f'{detail} (accessibility = "ask", "on" or "off" in the settings)')
 
 
 def _sandbox() -> Finding:
@@ -177,8 +177,8 @@ def _isolation() -> Finding:
     if closed is not None:
         detail = f"programs in a sandbox cannot reach your files, but always your network: {closed[0]} {closed[1]}"
         return Finding("isolation", ok=True, detail=detail)
-    told = "programs in a sandbox cannot reach your files; --sandbox-network none keeps them from the network too"
-    return Finding("isolation", ok=True, detail=f"{told}. {open_sockets()}".removesuffix(". "))
+    summary = "programs in a sandbox cannot reach your files; --sandbox-network none keeps them from the network too"
+    return Finding("isolation", ok=True, detail=f"{summary}. {open_sockets()}".removesuffix(". "))
 
 
 def _reading() -> str:

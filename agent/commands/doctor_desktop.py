@@ -60,8 +60,8 @@ class DesktopDoctor:
     def _trial(self, desktop: Desktop) -> Iterator[Finding]:
         environ = window_environ(desktop, os.environ)
         if environ is None:
-            told = "this system cannot show a window of our own, so nothing was tried"
-            yield Finding("trial", ok=False, detail=told)
+            detail = "this system cannot show a window of our own, so nothing was tried"
+            yield Finding("trial", ok=False, detail=detail)
             return
         with closing(Registered(f"doctor-{os.getpid()}", "doctor --try")):
             if self.stop_key:
@@ -106,8 +106,8 @@ def _capture(desktop: Desktop, *, tried: bool) -> Finding:
     scale_x, scale_y = frame.viewport.scale
     monitors = ", ".join(f"{region.size} at {region.left},{region.top}" for region in desktop.monitors)
     scale = "" if scale_x == scale_y == 1 else f", captured at scale {scale_x:g}x{scale_y:g}"
-    told = f"{desktop.name} {monitors}{scale}".strip()
+    detail = f"{desktop.name} {monitors}{scale}".strip()
     if empty := what_is_empty(frame.image):
-        told = f"{told}, but {empty}: either nothing is shown, or it is not seen"
-        return Finding("screen", ok=None, detail=told, remedy="" if tried else _TRY)
-    return Finding("screen", ok=True, detail=told)
+        detail = f"{detail}, but {empty}: either nothing is shown, or it is not seen"
+        return Finding("screen", ok=None, detail=detail, remedy="" if tried else _TRY)
+    return Finding("screen", ok=True, detail=detail)

@@ -84,18 +84,20 @@ def runner_of(
     return runner
 
 
-def carry_out(carry: Carry, results: Results, tasks: Sequence[Task], given: argparse.Namespace, view: Lines) -> None:
+def carry_out(
+    carry: Carry, results: Results, tasks: Sequence[Task], arguments: argparse.Namespace, view: Lines
+) -> None:
     """Carry out tasks until all are finished, as the options say.
 
     Raises:
         StoppedError: a signal stopped it.
         EnvironmentLacksError: see `Fleet.run` and `Metrics`.
     """
-    if given.metrics is not None:
+    if arguments.metrics is not None:
         from agent.fleet.metrics import Metrics
 
-        view = Metrics(view, given.metrics, len(tasks))
-    fleet = Fleet(carry, results, view, parallel=given.parallel, retries=given.retries)
+        view = Metrics(view, arguments.metrics, len(tasks))
+    fleet = Fleet(carry, results, view, parallel=arguments.parallel, retries=arguments.retries)
 
     async def work() -> None:
         carrying = asyncio.current_task()
@@ -111,24 +113,24 @@ def carry_out(carry: Carry, results: Results, tasks: Sequence[Task], given: argp
         raise StoppedError("Stopped.", "The same command goes on with the rest.") from error
 
 
-def limited(given: argparse.Namespace) -> dict[str, Any]:
+def limited(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the given options of all runs, with a time limit."""
-    common = {name: value for name, value in vars(given).items() if name in ALLOWED}
-    common["max_seconds"] = given.max_seconds or load_settings().get("max_seconds") or 1800.0
+    common = {name: value for name, value in vars(arguments).items() if name in ALLOWED}
+    common["max_seconds"] = arguments.max_seconds or load_settings().get("max_seconds") or 1800.0
     return common
 
 
-def _run(given: argparse.Namespace) -> int:
-    common = limited(given)
-    tasks = read_tasks(given.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
-    out = given.out or given.tasks.with_name(f"{given.tasks.stem}-fleet")
+def _run(arguments: argparse.Namespace) -> int:
+    common = limited(arguments)
+    tasks = read_tasks(arguments.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
+    out = arguments.out or arguments.tasks.with_name(f"{arguments.tasks.stem}-fleet")
     with Results(out) as results, ExitStack() as opened:
-        runner = runner_of(given.ray, out, common, opened, program=PROGRAM)
-        waiting = results.still_to_do(tasks, lambda result: given.again == "failed" and not result.done)
-        drawn = not given.json and is_terminal("output") and os.environ.get("TERM") != "dumb"
-        view = Events() if given.json else Table(len(tasks), len(tasks) - len(waiting)) if drawn else Lines()
+        runner = runner_of(arguments.ray, out, common, opened, program=PROGRAM)
+        waiting = results.still_to_do(tasks, lambda result: arguments.again == "failed" and not result.done)
+        drawn = not arguments.json and is_terminal("output") and os.environ.get("TERM") != "dumb"
+        view = Events() if arguments.json else Table(len(tasks), len(tasks) - len(waiting)) if drawn else Lines()
         try:
-            carry_out(runner, results, waiting, given, view)
+            carry_out(runner, results, waiting, arguments, view)
         finally:
             counts = results.summary(tasks)
             view.summary(counts)

@@ -36,11 +36,11 @@ def main(argv: Sequence[str]) -> int:
                         "(default: a new file in the temporary folder; with --json none)")  # fmt: skip
     parser.add_argument("--tree", action="store_true", help="the accessibility tree alone, without reading words")
     parser.add_argument("--monitor", metavar="N", type=int, help="which monitor to look at")
-    given = parser.parse_args(argv)
-    frame, outline = _look(given.monitor, words=not given.tree)
-    picture = None if given.json and given.picture is None else _draw(frame, outline, given.picture)
-    told = outline.to_json() | ({"picture": str(picture)} if picture else {})
-    tell(given.json, told, *table(outline), f"picture: {picture}")
+    arguments = parser.parse_args(argv)
+    frame, outline = _look(arguments.monitor, words=not arguments.tree)
+    picture = None if arguments.json and arguments.picture is None else _draw(frame, outline, arguments.picture)
+    data = outline.to_json() | ({"picture": str(picture)} if picture else {})
+    tell(arguments.json, data, *table(outline), f"picture: {picture}")
     return ExitStatus.DONE
 
 
@@ -81,11 +81,11 @@ def _line(element: Element) -> str:
     box = element.box
     name = printable(element.name)
     name = name if len(name) <= _WIDE else name[: _WIDE - 1] + "…"
-    told = [state for state in _TOLD if state in element.states]
+    notes = [state for state in _TOLD if state in element.states]
     if element.value:
         value = printable(" ".join(element.value.split()))
-        told.insert(0, f"= {value if len(value) <= _WIDE else value[: _WIDE - 1] + '…'}")
+        notes.insert(0, f"= {value if len(value) <= _WIDE else value[: _WIDE - 1] + '…'}")
     if not element.trusted and "offscreen" not in element.states:
-        told.append("not trusted")
+        notes.append("not trusted")
     place = f"{box.left},{box.top} {box.width}x{box.height}"
-    return f"  {element.id:>4}  {element.role:<18}  {name:<{_WIDE}}  {place:<18}  {', '.join(told)}".rstrip()
+    return f"  {element.id:>4}  {element.role:<18}  {name:<{_WIDE}}  {place:<18}  {', '.join(notes)}".rstrip()

@@ -35,29 +35,29 @@ def main(argv: Sequence[str]) -> int:
 
         put(*skill_text().splitlines())
         return ExitStatus.DONE
-    given = _serving().parse_args(argv)
-    check_sandbox(given)
+    arguments = _serving().parse_args(argv)
+    check_sandbox(arguments)
     names = {option.name for option in OPTIONS}
     options: dict[str, Any] = {
-        name: value for name, value in vars(given).items() if name in names and value is not None
+        name: value for name, value in vars(arguments).items() if name in names and value is not None
     }
     from agent.mcp.server import DesktopTools, build_server, serve_http
     from foundation.stray_output import stray_output_kept
 
     server = build_server(DesktopTools(options))
-    if given.http is None:
+    if arguments.http is None:
         if is_terminal("output"):
             remark("This speaks MCP on standard input and output; a host starts it. See mai-agent mcp --help.")
         asyncio.run(server.run_stdio_async())
         return ExitStatus.DONE
     try:
-        listening = socket.create_server(("127.0.0.1", given.http))
+        listening = socket.create_server(("127.0.0.1", arguments.http))
     except OSError as error:
         raise EnvironmentLacksError(
-            f"Port {given.http} cannot be used ({error.strerror}).", "Name another one."
+            f"Port {arguments.http} cannot be used ({error.strerror}).", "Name another one."
         ) from error
     token = os.environ.get("MAI_AGENT_MCP_TOKEN") or secrets.token_urlsafe(24)
-    remark(f"MCP on http://127.0.0.1:{given.http}/mcp, with the header  Authorization: Bearer {token}")
+    remark(f"MCP on http://127.0.0.1:{arguments.http}/mcp, with the header  Authorization: Bearer {token}")
     with stray_output_kept():
         asyncio.run(serve_http(server, listening, token))
     return ExitStatus.DONE
@@ -78,29 +78,33 @@ def _serving() -> Parser:
     return parser
 
 
-def _change(what: str, argv: Sequence[str]) -> int:
+def _change(command: str, argv: Sequence[str]) -> int:
     from agent.console.terminal import agreed
     from agent.mcp.hosts import host_names, installed, uninstalled
 
     own = list(argv)
     rest = own[own.index("--") + 1 :] if "--" in own else []
     parser = Parser(
-        prog=f"mai-agent mcp {what}",
-        description="Write mai-agent into a host's settings, after showing the change." if what == "install"
+        prog=f"mai-agent mcp {command}",
+        description="Write mai-agent into a host's settings, after showing the change." if command == "install"
         else "Take mai-agent out of a host's settings; the rest stays byte for byte.",
         epilog=f"hosts: {', '.join(host_names())}",
     )  # fmt: skip
     parser.add_argument("host", metavar="HOST", choices=host_names(), help="whose settings")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--file", metavar="FILE", help="its settings file, if it is elsewhere")
-    given = parser.parse_args(own[: own.index("--")] if "--" in own else own)
+    arguments = parser.parse_args(own[: own.index("--")] if "--" in own else own)
     check_sandbox(_serving().parse_args(rest))  # otherwise only the host would find a wrong option
-    change = installed(given.host, given.file, rest) if what == "install" else uninstalled(given.host, given.file)
+    change = (
+        installed(arguments.host, arguments.file, rest)
+        if command == "install"
+        else uninstalled(arguments.host, arguments.file)
+    )
     put(*change.diff())
     if not change.differs:
         put("Nothing to change.")
         return ExitStatus.DONE
-    if not given.yes and not agreed(f"Write {change.path}?", "Add --yes to write it without a question."):
+    if not arguments.yes and not agreed(f"Write {change.path}?", "Add --yes to write it without a question."):
         put("Nothing was changed.")
         return ExitStatus.NOT_DONE
     change.write()

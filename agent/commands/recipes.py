@@ -121,10 +121,10 @@ def _do(argv: Sequence[str]) -> int:
     parser.add_argument("values", metavar="NAME=VALUE", nargs="*", type=plain_text, help="values of its parameters")
     parser.add_argument("--repair", action="store_true", help="keep such new names in the recipe's file without asking")
     add_run_options(parser)
-    given, rest = parser.parse_known_args(argv)
+    arguments, rest = parser.parse_known_args(argv)
     if wrong := [word for word in rest if word.startswith("-") or "=" not in word]:
         parser.unrecognized(wrong)
-    check_sandbox(given)
+    check_sandbox(arguments)
     from functools import partial
 
     from agent.literal.client import literal_engine
@@ -132,15 +132,15 @@ def _do(argv: Sequence[str]) -> int:
     from agent.recipes.files import load_recipe
     from agent.record.redactor import Redactor
 
-    recipe, values = load_recipe(given.name), pairs([*given.values, *rest])
-    given.instruction, goal = recipe.with_values(values)
-    options = RunOptions.of(given, load_settings())
+    recipe, values = load_recipe(arguments.name), pairs([*arguments.values, *rest])
+    arguments.instruction, goal = recipe.with_values(values)
+    options = RunOptions.of(arguments, load_settings())
     secrets = recipe.secrets(values)
     repairs: dict[int, Target] = {}
     engine = partial(literal_engine, options.engine, Redactor(secrets=secrets).text, [goal], repairs)
-    status = execute(options, as_json=given.json, engine=engine, secrets=secrets)
+    status = execute(options, as_json=arguments.json, engine=engine, secrets=secrets)
     if repairs and status == ExitStatus.DONE:
-        _offer_repairs(given.name, recipe, repairs, unasked=given.repair)
+        _offer_repairs(arguments.name, recipe, repairs, unasked=arguments.repair)
     return status
 
 
@@ -198,8 +198,8 @@ def _list(*, as_json: bool) -> int:
         if isinstance(one, UsageError):
             put_json({"name": name, "error": str(one)}) if as_json else put(f"{name:24} {on_one_line(str(one))}")
         elif as_json:
-            told = {"name": name, "instruction": one.instruction, "parameters": [*one.parameters]}
-            put_json({**told, "steps": len(one.steps)})
+            data = {"name": name, "instruction": one.instruction, "parameters": [*one.parameters]}
+            put_json({**data, "steps": len(one.steps)})
         else:
             put(f"{name:24} {len(one.steps):2} steps  {on_one_line(one.instruction[:70])}")
     if not found and not as_json:
@@ -216,10 +216,10 @@ def _remove(path: Path, name: str, *, as_json: bool) -> int:
     return 0
 
 
-def pairs(given: Sequence[str]) -> dict[str, str]:
+def pairs(words: Sequence[str]) -> dict[str, str]:
     """Return the values of NAME=VALUE arguments by their names. Raises UsageError."""
     values: dict[str, str] = {}
-    for one in given:
+    for one in words:
         name, sign, value = one.partition("=")
         if not sign or name in values:
             raise UsageError(f"{one[:60]!r} is not NAME=VALUE with a new name.", "Write NAME=VALUE, each name once.")

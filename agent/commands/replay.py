@@ -35,8 +35,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _line(step: ReplayedStep) -> str:
-    what = step.failure if step.target is None else describe(step.target)
-    parts = [f"step {step.step}: {what}"]
+    action = step.failure if step.target is None else describe(step.target)
+    parts = [f"step {step.step}: {action}"]
     if step.reason_to_ask:
         parts.append(f"would ask: {step.reason_to_ask}")
     if step.changed is not None:
@@ -53,11 +53,11 @@ def _line(step: ReplayedStep) -> str:
 
 
 def _json(step: ReplayedStep) -> dict[str, object]:
-    told: dict[str, object] = {
+    data: dict[str, object] = {
         name: getattr(step, name)
         for name in ("step", "thought", "target", "changed", "failure", "reason_to_ask", "same", "fate", "hit")
     }
-    told["target"] = None if step.target is None else action_json(step.target)
-    told["changed"] = None if step.changed is None else action_json(step.changed)
+    data["target"] = None if step.target is None else action_json(step.target)
+    data["changed"] = None if step.changed is None else action_json(step.changed)
     action = step.changed or step.target  # what was carried out, where the person changed it
-    return told | {"detail": f"would {describe(action)}" if isinstance(action, TOUCHING) else ""}
+    return data | {"detail": f"would {describe(action)}" if isinstance(action, TOUCHING) else ""}

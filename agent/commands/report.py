@@ -54,15 +54,15 @@ def main(argv: Sequence[str]) -> int:
         changed = mask_run(bundle, redactor or Redactor())
         bundle = read_bundle(bundle.path)
     report = write_report(bundle, options.output, redactor)
-    said: Said = {
+    summary: Said = {
         "report": str(report.path), "bytes": report.bytes, "steps": len(bundle.steps), "pictures": report.pictures,
         "missing": report.missing, "reduced": report.reduced,
     }  # fmt: skip
     if changed is not None:
-        said["masked_lines"] = changed
+        summary["masked_lines"] = changed
     if options.webp is not None:
-        said |= _animation(options, bundle, report.path, redactor)
-    _tell(said, options)
+        summary |= _animation(options, bundle, report.path, redactor)
+    _tell(summary, options)
     if options.open:
         import webbrowser
 
@@ -79,19 +79,21 @@ def _animation(options: argparse.Namespace, bundle: Bundle, report: Path, redact
     return {"webp": str(animation.path), "webp_bytes": animation.bytes, "webp_frames": animation.frames}
 
 
-def _tell(said: Said, options: argparse.Namespace) -> None:
+def _tell(summary: Said, options: argparse.Namespace) -> None:
     if options.json:
-        put_json(said)
+        put_json(summary)
         return
-    put(f"{said['report']} ({_size(said['bytes'])})")
-    if "masked_lines" in said:
-        put(f"{said['masked_lines']} of the run's lines were masked; its screenshots and its folder's name were not.")
-    if said["missing"]:
-        put(f"{said['missing']} of {said['steps']} steps have no screenshot that can be shown.")
-    if said["reduced"]:
-        put(f"{said['reduced']} screenshots were made smaller to keep the file small.")
-    if "webp" in said:
-        put(f"{said['webp']} ({_size(said['webp_bytes'])}, {said['webp_frames']} frames)")
+    put(f"{summary['report']} ({_size(summary['bytes'])})")
+    if "masked_lines" in summary:
+        put(
+            f"{summary['masked_lines']} of the run's lines were masked; its screenshots and its folder's name were not."
+        )
+    if summary["missing"]:
+        put(f"{summary['missing']} of {summary['steps']} steps have no screenshot that can be shown.")
+    if summary["reduced"]:
+        put(f"{summary['reduced']} screenshots were made smaller to keep the file small.")
+    if "webp" in summary:
+        put(f"{summary['webp']} ({_size(summary['webp_bytes'])}, {summary['webp_frames']} frames)")
 
 
 def _size(count: int) -> str:

@@ -36,7 +36,7 @@ on X11 moving the pointer into a corner of the screen.
 
 
 def _parser() -> Parser:
-    commands = "\n".join(f"  {name:9} {what}" for name, what in COMMANDS.items())
+    commands = "\n".join(f"  {name:9} {description}" for name, description in COMMANDS.items())
     parser = Parser(
         prog="mai-agent",
         usage="mai-agent [options] INSTRUCTION\n       mai-agent COMMAND --help",
@@ -77,19 +77,19 @@ def _wants_tui(options: argparse.Namespace) -> bool:
 def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Return the arguments of a run. Raises UsageError."""
     parser = _parser()
-    given, rest = parser.parse_known_args(argv)
+    arguments, rest = parser.parse_known_args(argv)
     words = [word for word in rest if not word.startswith("-")]
-    if given.instruction is not None and rest and words == rest:
+    if arguments.instruction is not None and rest and words == rest:
         raise UsageError(
-            f"The instruction must be one argument, not several: {' '.join([given.instruction, *words])[:80]}.",
+            f"The instruction must be one argument, not several: {' '.join([arguments.instruction, *words])[:80]}.",
             'Put it in quotes: mai-agent "open settings and enable dark mode".',
         )
     if rest:
         parser.unrecognized(rest)
-    check_sandbox(given)
-    if given.web and (given.json or given.no_tui):
+    check_sandbox(arguments)
+    if arguments.web and (arguments.json or arguments.no_tui):
         raise UsageError("--web shows the run in a browser; --json and --no-tui print it.", "Choose one of them.")
-    return given
+    return arguments
 
 
 def main(argv: Sequence[str]) -> int:
@@ -111,20 +111,20 @@ def with_event(command: Callable[[Sequence[str]], int], argv: Sequence[str]) -> 
 
 
 def _main(argv: Sequence[str]) -> int:
-    given = read_arguments(argv)
+    arguments = read_arguments(argv)
     from agent.options import RunOptions
     from agent.settings import load_settings
 
-    options = RunOptions.of(given, load_settings())
-    if given.web:
+    options = RunOptions.of(arguments, load_settings())
+    if arguments.web:
         from agent.web.start import run_page
 
         return run_page(options)
-    if _wants_tui(given):
+    if _wants_tui(arguments):
         from agent.tui.start import run_application
 
         return run_application(options)
-    return execute(options, as_json=given.json)
+    return execute(options, as_json=arguments.json)
 
 
 def execute(
@@ -168,12 +168,12 @@ def execute(
             return finished.status
 
 
-def _instruction(given: str | None) -> str:
-    if given is None and sys.stdin is not None and sys.stdin.isatty():
+def _instruction(text: str | None) -> str:
+    if text is None and sys.stdin is not None and sys.stdin.isatty():
         ask_for("What shall I do? ")
-        given = sys.stdin.readline()
-    if given is not None and given.strip():
-        return given.strip()
+        text = sys.stdin.readline()
+    if text is not None and text.strip():
+        return text.strip()
     raise UsageError("There is no instruction.", 'Say what to do: mai-agent "open settings and enable dark mode".')
 
 

@@ -71,7 +71,7 @@ def show_main(argv: Sequence[str]) -> int:
     put(f"engine {run.engine} · model {run.model} · started {run.started}{mode}")
     answered = [number for number, step in enumerate(bundle.steps) if step.answers]
     for number, step in enumerate(bundle.steps):
-        _print_step(step, told=bool(answered) and answered[-1] > number)
+        _print_step(step, noted=bool(answered) and answered[-1] > number)
     put("", *receipt_lines(run.receipt))
     if run.undone:
         put("", f"undone, {run.undone[-1].at}:")
@@ -91,8 +91,8 @@ def receipt_lines(receipt: ReceiptRecord | None, heading: str = "what changed") 
     return [f"{heading}:", *(f"  {on_one_line(line)}" for line in receipt.receipt.lines)]
 
 
-def _print_step(step: StepRecord, *, told: bool) -> None:
-    """Print a step; `told` says whether the model was asked again, and so got the step's note."""
+def _print_step(step: StepRecord, *, noted: bool) -> None:
+    """Print a step; `noted` says whether the model was asked again, and so got the step's note."""
     put("", *(on_one_line(between.words) for between in step.before if between.words))
     shown = " ".join(image.file for image in step.images if image.file) or "no screenshot"
     put(f"step {step.step}  {shown}  ({_milliseconds(step)})")
@@ -104,24 +104,24 @@ def _print_step(step: StepRecord, *, told: bool) -> None:
     for action in step.actions:
         _print_action(action)
     _print_facts(reply=step.reply)
-    _print_facts(**{"told" if told else "not told": step.note})
+    _print_facts(**{"told" if noted else "not told": step.note})
 
 
 def _print_action(action: ActionRecord) -> None:
-    asked = action.approval
+    approval = action.approval
     _print_facts(proposed=action.proposed, whole=_whole(action.target))
-    if asked is not None and asked.instead is None:
-        _print_facts(asked=asked.reason, answer=asked.words)
-    elif asked is not None:
-        _print_facts(asked=asked.reason, answer=f"{asked.words} to: {action.changed_to}")
-        _print_facts(whole=_whole(asked.instead))
-        _print_facts(**{"for that": asked.instead_reason and f"would be asked about too: {asked.instead_reason}"})
+    if approval is not None and approval.instead is None:
+        _print_facts(asked=approval.reason, answer=approval.words)
+    elif approval is not None:
+        _print_facts(asked=approval.reason, answer=f"{approval.words} to: {action.changed_to}")
+        _print_facts(whole=_whole(approval.instead))
+        _print_facts(**{"for that": approval.instead_reason and f"would be asked about too: {approval.instead_reason}"})
     _print_facts(on=action.hit, result=_result(action))
 
 
-def _whole(told: dict[str, Any] | None) -> str:
+def _whole(data: dict[str, Any] | None) -> str:
     """An action's texts as JSON, if its words leave out anything of them."""
-    texts = [text for text in (told or {}).values() if isinstance(text, str)]
+    texts = [text for text in (data or {}).values() if isinstance(text, str)]
     return "; ".join(json.dumps(text, ensure_ascii=False) for text in texts if shorten(text) != f"“{text}”")
 
 
@@ -133,8 +133,10 @@ def _print_facts(**facts: str | None) -> None:
 
 def _result(action: ActionRecord) -> str:
     word = WORDS[action.became]
-    said = action.error if action.became == "failed" else action.detail if action.became in ("done", "dry run") else ""
-    return f"{word}: {said}" if said else word
+    detail = (
+        action.error if action.became == "failed" else action.detail if action.became in ("done", "dry run") else ""
+    )
+    return f"{word}: {detail}" if detail else word
 
 
 def _milliseconds(step: StepRecord) -> str:
@@ -165,8 +167,8 @@ def undo_main(argv: Sequence[str]) -> int:
     if not options.json:
         _show(undoing)
     if undoing.able and not options.dry_run and not options.yes:
-        what = "this change" if len(undoing.able) == 1 else f"these {len(undoing.able)} changes"
-        if not agreed(f"Undo {what}?", "Add --yes to undo it without a question."):
+        changes = "this change" if len(undoing.able) == 1 else f"these {len(undoing.able)} changes"
+        if not agreed(f"Undo {changes}?", "Add --yes to undo it without a question."):
             put("Nothing was undone.")
             return ExitStatus.NOT_DONE
     results = [] if options.dry_run else undoing.carry_out(_ignore if options.json else _tell)
@@ -196,8 +198,8 @@ def _lines(heading: str, items: "Iterable[Item]") -> None:
 
 
 def _tell(result: "Result") -> None:
-    told = f"{'' if result.done else 'not undone: '}{result.words}"
-    put(f"{result.item.change.kind} {result.item.change.what}: {told}")
+    outcome = f"{'' if result.done else 'not undone: '}{result.words}"
+    put(f"{result.item.change.kind} {result.item.change.what}: {outcome}")
 
 
 def _ignore(_: "Result") -> None:
@@ -206,8 +208,8 @@ def _ignore(_: "Result") -> None:
 
 def _to_json(item: "Item", results: "Sequence[Result]") -> dict[str, object]:
     change = item.change
-    told = {"kind": change.kind, "what": change.what, "before": change.before, "after": change.after}
+    data = {"kind": change.kind, "what": change.what, "before": change.before, "after": change.after}
     # Two changes of a file that was replaced have one name; `undo` may be another by now, where a folder moved back.
     result = next((one for one in results if replace(one.item.change, undo=change.undo) == change), None)
     done = None if result is None else result.done
-    return told | {"verdict": item.verdict, "words": item.words if result is None else result.words, "done": done}
+    return data | {"verdict": item.verdict, "words": item.words if result is None else result.words, "done": done}

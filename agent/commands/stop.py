@@ -29,8 +29,8 @@ def main(argv: Sequence[str]) -> int:
         if not options.json:
             put("Nothing is running.")
         return 1
-    told = [entry for entry in wanted if _told(entry)]
-    left = wait_ended(told, _END_TIMEOUT)
+    signalled = [entry for entry in wanted if _told(entry)]
+    left = wait_ended(signalled, _END_TIMEOUT)
     killed = [entry for entry in left if options.kill and send_stop(entry, hard=True)]
     left = wait_ended(left, 1.0) if killed else left
     for entry in wanted:

@@ -49,14 +49,14 @@ class Console:
             return Approval(allowed=True, by="you", always=True)
         return Approval(allowed=False, by="you", note="" if word in ("", "n", "no", "a", "always") else answer)
 
-    async def _answer(self, told: Asked) -> str:
+    async def _answer(self, question: Asked) -> str:
         """Show a question page by page, and take the answer at its end; before that only a no counts."""
-        always = "a = yes for the run, " if told.scope else ""
+        always = "a = yes for the run, " if question.scope else ""
         keys = f"  [y = yes, {always}Enter or n = no, or what to do instead] "
         shown, unsaid = 0, ""
         while True:
             columns, rows = _size()
-            text, closing = question_lines(told, columns - 1)  # anew: the terminal may be another size by now
+            text, closing = question_lines(question, columns - 1)  # anew: the terminal may be another size by now
             lines, room = [*text, *closing], max(4, rows - 3)
             last = len(lines) - shown <= room
             page = lines[shown : shown + room]
@@ -86,10 +86,10 @@ class Console:
         if self._worker is None:
             self._worker = Worker("console")
         while True:
-            asked = time.monotonic()
+            asked_at = time.monotonic()
             line = await self._worker.call(self._read_line, prompt)
             # Keys that were in flight when the question appeared are not an answer to it; an end of input is one.
-            if time.monotonic() - asked >= _GRACE or not line:
+            if time.monotonic() - asked_at >= _GRACE or not line:
                 return line
 
     def _read_line(self, prompt: list[str]) -> str:
@@ -144,16 +144,16 @@ def _discard_typed(terminal: int) -> None:
         termios.tcflush(terminal, termios.TCIFLUSH)
 
 
-def question_lines(told: Asked, width: int) -> tuple[list[str], list[str]]:
+def question_lines(question: Asked, width: int) -> tuple[list[str], list[str]]:
     """A question as lines of at most `width` cells: action, target and full text; and the reasons, apart."""
-    head = " ".join(filter(None, (told.what, told.where)))
+    head = " ".join(filter(None, (question.what, question.where)))
     lines = _wrapped(f"allow: {head}?", "  ", width)
-    lines += _wrapped(told.text, "    ", width, signs=not told.ours)
-    found = [told.text[start:end] for start, end in told.marks] + list(told.found)
-    for fact in (*told.facts, *(f"a rule found in it: {piece}" for piece in dict.fromkeys(found))):
+    lines += _wrapped(question.text, "    ", width, signs=not question.ours)
+    found = [question.text[start:end] for start, end in question.marks] + list(question.found)
+    for fact in (*question.facts, *(f"a rule found in it: {piece}" for piece in dict.fromkeys(found))):
         lines += _wrapped(fact, "  ", width)
-    reason = _wrapped(f"asked because {'; '.join(told.reasons)}", "  ", width)
-    return lines, reason + (_wrapped(f"“a” also allows {told.scope}", "  ", width) if told.scope else [])
+    reason = _wrapped(f"asked because {'; '.join(question.reasons)}", "  ", width)
+    return lines, reason + (_wrapped(f"“a” also allows {question.scope}", "  ", width) if question.scope else [])
 
 
 def _wrapped(text: str, indent: str, width: int, *, signs: bool = True) -> list[str]:

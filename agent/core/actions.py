@@ -271,9 +271,9 @@ def json_name(field: str) -> str:
 
 def to_json(action: Action[P]) -> dict[str, Any]:
     """Return the action as plain JSON: "type", then its fields. A point is [x, y] in the action's own space."""
-    told = {json_name(field.name): _plain(getattr(action, field.name)) for field in fields(action)}
-    unsaid = [name for name in OPTIONAL if name in told and not told[name] and told[name] is not False]
-    return {"type": _NAMES[type(action)], **{name: value for name, value in told.items() if name not in unsaid}}
+    values = {json_name(field.name): _plain(getattr(action, field.name)) for field in fields(action)}
+    unsaid = [name for name in OPTIONAL if name in values and not values[name] and values[name] is not False]
+    return {"type": _NAMES[type(action)], **{name: value for name, value in values.items() if name not in unsaid}}
 
 
 def _plain(value: Any) -> Any:

@@ -37,10 +37,10 @@ class Change:
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as plain JSON; `undo` is left out if it is None."""
-        told = asdict(self)
+        values = asdict(self)
         if self.undo is None:
-            del told["undo"]
-        return told
+            del values["undo"]
+        return values
 
 
 def is_empty_file(undo: Mapping[str, Any]) -> bool:

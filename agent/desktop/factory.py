@@ -208,15 +208,15 @@ def _chosen(
     lack = "" if kind == "wlroots" else portal_lacks(environ if session is None else session)
     if kind != "wlroots" and not lack:
         return "portal"
-    told = ""
+    wlroots_lack = ""
     if missing:
         untouched = FOR_TOUCHING & set(missing)
         unseen = "neither see nor touch the screen" if untouched else "touch the screen, but not see it,"
         do = "see the screen, but not touch it," if set(missing) <= untouched else unseen
-        told = _LACKING.format(do=do, what=", ".join(missing))
+        wlroots_lack = _LACKING.format(do=do, what=", ".join(missing))
     never = "X11's tools are never used on a Wayland session: they see X clients alone."
     raise EnvironmentLacksError(
-        " ".join(one for one in (told, lack, never) if one),
+        " ".join(one for one in (wlroots_lack, lack, never) if one),
         f"{_SANDBOX}, log in to GNOME, KDE, sway or another desktop that has one of these ways, or to an X11 session.",
     )
 

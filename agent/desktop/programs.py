@@ -103,8 +103,8 @@ def start_inside(
             theirs.callback(os.close, files[-1])
             if name in ours:
                 failed.enter_context(ours[name])
-        given = {name: value for name, value in environ.items() if name != LAUNCHER_SOCKET}
-        request = {"command": list(command), "environ": given, "folder": folder or environ.get("HOME", "/")}
+        variables = {name: value for name, value in environ.items() if name != LAUNCHER_SOCKET}
+        request = {"command": list(command), "environ": variables, "folder": folder or environ.get("HOME", "/")}
         channel.settimeout(_PATIENCE)
         channel.connect(environ[LAUNCHER_SOCKET])
         text = json.dumps(request).encode() + b"\n"
@@ -142,8 +142,8 @@ def _line(channel: socket.socket) -> dict[str, Any]:
         if not piece:
             return {}
         text += piece
-    said: dict[str, Any] = json.loads(text)
-    return said
+    answer: dict[str, Any] = json.loads(text)
+    return answer
 
 
 class Inside:
@@ -177,13 +177,13 @@ class Inside:
             return self.returncode
         try:
             self._channel.settimeout(patience)
-            told = _line(self._channel)
+            answer = _line(self._channel)
         except (TimeoutError, BlockingIOError):
             return None
         except OSError:
-            told = {}
+            answer = {}
         self._channel.close()
-        self.returncode = int(told.get("status", -9))
+        self.returncode = int(answer.get("status", -9))
         return self.returncode
 
 
@@ -204,8 +204,8 @@ def run_inside(
         except BaseException:
             program.signal(signal.SIGKILL)
             raise
-        told = []
+        outputs = []
         for file in (out, err):
             file.seek(0)
-            told.append(file.read().decode("utf-8", "replace"))
-    return subprocess.CompletedProcess(list(command), status, *told)
+            outputs.append(file.read().decode("utf-8", "replace"))
+    return subprocess.CompletedProcess(list(command), status, *outputs)

@@ -50,11 +50,11 @@ async def ask_all(
     if lost := next((sample.image for sample in samples if not sample.image.is_file()), None):
         raise EnvironmentLacksError(f"There is no picture {lost}.", "Download the benchmark's pictures, too.")
     look_up = cache(_looked_up)  # benchmarks have many samples about one picture
-    failed, done, in_a_row, told = 0, 0, 0, -_TELL_EVERY
+    failed, done, in_a_row, last_report = 0, 0, 0, -_TELL_EVERY
     coming = iter(samples)
 
     async def work() -> None:
-        nonlocal failed, done, in_a_row, told
+        nonlocal failed, done, in_a_row, last_report
         for sample in coming:
             try:
                 await _ask(asker, sample, look_up, kept, zoom=zoom)
@@ -67,8 +67,8 @@ async def ask_all(
                 failed += 1
                 tell(f"{sample.id}: no answer: {error}")
             done += 1
-            if time.monotonic() - told >= _TELL_EVERY:
-                told = time.monotonic()
+            if time.monotonic() - last_report >= _TELL_EVERY:
+                last_report = time.monotonic()
                 tell(f"{done} of {len(samples)}")
 
     workers = [asyncio.create_task(work()) for _ in range(at_once)]
@@ -92,8 +92,8 @@ async def _ask(
         return
     frame = await asyncio.to_thread(read_image, sample.image)
     if not answered:
-        told = {"id": sample.id, "request": digest, **asker.named(), "screen": [screen.width, screen.height]}
-        line = told | await _answer(asker, sample, frame)
+        metadata = {"id": sample.id, "request": digest, **asker.named(), "screen": [screen.width, screen.height]}
+        line = metadata | await _answer(asker, sample, frame)
     if zoom:
         line = line | {ZOOM: await _closer(asker, sample, frame, line)}
     kept.append(line)

@@ -27,12 +27,12 @@ def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out
     try:
         with AnswersFile(out, run) as kept:
             for row in _rows(text):
-                sample, said = samples[str(row["id"])], row["raw_response"]
+                sample, response = samples[str(row["id"])], row["raw_response"]
                 size = list(row["img_size"]) if sample.size is None else [sample.size.width, sample.size.height]
-                if not isinstance(said, str):
+                if not isinstance(response, str):
                     raise TypeError(f"the answer to {sample.id} is not text")
                 line = {"id": sample.id, "request": "imported", **run, "screen": size, "sent": size}
-                answer = {"content": said, "finish_reason": "stop"}
+                answer = {"content": response, "finish_reason": "stop"}
                 if sample.id in kept.answers and kept.answers[sample.id]["answer"] != answer:
                     raise UsageError(f"{out} holds another answer to {sample.id}.", "Name another folder with --out.")
                 kept.append({**line, "answer": answer})

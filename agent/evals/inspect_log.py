@@ -19,28 +19,28 @@ from foundation.files import write_file
 def write_inspect_log(
     path: Path,
     benchmark: Benchmark,
-    told: Mapping[str, Any],
+    totals: Mapping[str, Any],
     verdicts: Sequence[Verdict],
     answers: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Write the log of a judged evaluation. `told` is its summary. Raises EnvironmentLacksError."""
+    """Write the log of a judged evaluation. `totals` is its summary. Raises EnvironmentLacksError."""
     pictures = Pictures([verdict.sample.image for verdict in verdicts])
     urls = [None if place is None else pictures.all[place].image.data_url for place in pictures.of_step]
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    name = sha256(f"{benchmark.name} {told['model']} {told['family']} {told['words']}".encode()).hexdigest()[:22]
-    dataset = {"name": benchmark.title, "samples": told["samples"], "sample_ids": [one.sample.id for one in verdicts]}
-    metrics = {rule: {"name": rule, "value": share} for rule, share in told["rules"].items()}
+    name = sha256(f"{benchmark.name} {totals['model']} {totals['family']} {totals['words']}".encode()).hexdigest()[:22]
+    dataset = {"name": benchmark.title, "samples": totals["samples"], "sample_ids": [one.sample.id for one in verdicts]}
+    metrics = {rule: {"name": rule, "value": share} for rule, share in totals["rules"].items()}
     log = {
         "version": 2,
-        "status": "success" if told["answered"] == told["samples"] else "cancelled",
+        "status": "success" if totals["answered"] == totals["samples"] else "cancelled",
         "eval": {
             "eval_id": name, "run_id": name, "task_id": name, "created": created, "task": f"grounding/{benchmark.name}",
-            "dataset": dataset, "model": f"openai-api/{told['model']}", "config": {},
-            "metadata": {"family": told["family"], "words": told["words"]},
+            "dataset": dataset, "model": f"openai-api/{totals['model']}", "config": {},
+            "metadata": {"family": totals["family"], "words": totals["words"]},
         },
         "plan": {"name": "plan", "steps": [], "config": {}},
         "results": {
-            "total_samples": told["samples"], "completed_samples": told["answered"],
+            "total_samples": totals["samples"], "completed_samples": totals["answered"],
             "scores": [{"name": "official", "scorer": "official", "params": {}, "metrics": metrics}],
         },
         "stats": {"started_at": created, "completed_at": created, "model_usage": {}},
@@ -54,18 +54,18 @@ def write_inspect_log(
 def _sample(verdict: Verdict, line: Mapping[str, Any], url: str | None) -> dict[str, Any]:
     sample, kept = verdict.sample, line["answer"]
     shown = [] if url is None else [{"type": "image", "image": url}]
-    asked = {"role": "user", "content": [*shown, {"type": "text", "text": sample.instruction}]}
+    question = {"role": "user", "content": [*shown, {"type": "text", "text": sample.instruction}]}
     thought = [{"type": "reasoning", "reasoning": kept["reasoning"]}] if kept.get("reasoning") else []
-    said = {"role": "assistant", "content": [*thought, {"type": "text", "text": kept["content"] or ""}]}
+    reply = {"role": "assistant", "content": [*thought, {"type": "text", "text": kept["content"] or ""}]}
     tokens = line.get("tokens", {})
     usage = {"input_tokens": tokens.get("prompt") or 0, "output_tokens": tokens.get("completion") or 0}
     stop = "max_tokens" if kept.get("finish_reason") == "length" else "stop"
     place = "" if verdict.point is None else ", ".join(f"{one:.1f}" for one in verdict.point)
     return {
-        "id": sample.id, "epoch": 1, "input": [asked], "messages": [asked, said],
+        "id": sample.id, "epoch": 1, "input": [question], "messages": [question, reply],
         "target": ", ".join(f"{one:g}" for one in sample.target) or "not there",
         "output": {
-            "model": line["model"], "choices": [{"message": said, "stop_reason": stop}],
+            "model": line["model"], "choices": [{"message": reply, "stop_reason": stop}],
             "usage": {**usage, "total_tokens": sum(usage.values())}, "time": (line.get("ms") or 0) / 1000,
         },
         "scores": {"official": {

@@ -64,19 +64,19 @@ def judge(line: Mapping[str, Any], sample: Sample) -> Verdict:
         raise UsageError(
             f"The answer to {sample.id} cannot be judged: {error!r}.", "Was answers.jsonl changed?"
         ) from error
-    said, point = _said(result)
+    answer_kind, point = _said(result)
     lack = result.kind if isinstance(result, ParseFailure) else ""
     if sample.shape == "refusal":
-        rules = dict.fromkeys(RULES, said == "refused")
+        rules = dict.fromkeys(RULES, answer_kind == "refused")
     elif point is None:
         rules = dict.fromkeys(RULES, False)
     else:
         rules = {name: rule(point, sample, size) for name, rule in RULES.items() if point_suits(name, point)}
     # GUI-Owl's evaluator reads an answer without a point as (0, 0), and (0, 0) as a refusal.
-    rules["unreadable is a refusal"] = rules[OFFICIAL] or (sample.shape == "refusal" and said == "unreadable")
+    rules["unreadable is a refusal"] = rules[OFFICIAL] or (sample.shape == "refusal" and answer_kind == "unreadable")
     if ZOOM in line:
         rules[ZOOM] = rules[OFFICIAL] if closer is None or not sample.target else _inclusive(closer, sample, size)
-    return Verdict(sample, said, lack, _pixels(point, size), rules, _pixels(closer, size))
+    return Verdict(sample, answer_kind, lack, _pixels(point, size), rules, _pixels(closer, size))
 
 
 def _pixels(point: GridPoint | None, size: Size) -> tuple[float, float] | None:

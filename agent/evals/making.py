@@ -152,10 +152,10 @@ def _scene(
         frame, outline = stage.look()
         found = targets_of(outline, stage.tops, stage.layers(), frame_words)
     frame.image.save(path)
-    asked = tuple(_chosen(found, outline, min(most, config["samples"]), rng))
+    questions = tuple(_chosen(found, outline, min(most, config["samples"]), rng))
     stage.clear()
     names = tuple((target.role, target.name) for target in found if target.name)
-    return Scene(path.name, size, theme, outline, names, asked)
+    return Scene(path.name, size, theme, outline, names, questions)
 
 
 def _somewhere(size: Size, rng: random.Random) -> Region:
@@ -190,8 +190,8 @@ def _chosen(
 def _rows(scenes: Sequence[Scene], absent: int, locale: str, rng: random.Random) -> Iterator[dict[str, Any]]:
     missing = list(islice(_missing(scenes, rng), absent))
     for scene in scenes:
-        asked = [*scene.asked, *((question, None) for of, question in missing if of is scene)]
-        for number, (question, target) in enumerate(asked):
+        questions = [*scene.asked, *((question, None) for of, question in missing if of is scene)]
+        for number, (question, target) in enumerate(questions):
             yield _row(scene, question, target, locale, f"{scene.image.removesuffix('.png')}-{number}")
 
 
@@ -208,7 +208,7 @@ def _missing(scenes: Sequence[Scene], rng: random.Random) -> Iterator[tuple[Scen
 def _row(scene: Scene, question: Question, target: Target | None, locale: str, identifier: str) -> dict[str, Any]:
     words = words_for(locale)
     role = words["roles"].get(question.role, "")
-    told: dict[str, Any] = {
+    row: dict[str, Any] = {
         "id": identifier,
         "image_path": scene.image,
         "image_size": [scene.size.width, scene.size.height],
@@ -221,8 +221,8 @@ def _row(scene: Scene, question: Question, target: Target | None, locale: str, i
         "theme": scene.theme,
     }
     if target is None:
-        return told
+        return row
     element = target.element
     box = [element.box.left, element.box.top, element.box.width, element.box.height]
     more = {"box_type": "bbox", "box_coordinates": box, "GUI_types": ["Text" if element.source == "both" else "Icon"]}
-    return told | more | {"role": element.role, "name": element.name, "window": element.window}
+    return row | more | {"role": element.role, "name": element.name, "window": element.window}

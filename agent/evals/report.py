@@ -33,13 +33,13 @@ body { display: block; height: auto; } #head { max-height: none; } #body { heigh
 def write_report(
     folder: Path,
     benchmark: Benchmark,
-    told: Mapping[str, Any],
+    totals: Mapping[str, Any],
     verdicts: Sequence[Verdict],
     answers: Mapping[str, Mapping[str, Any]],
 ) -> Path:
     """Write the report into the folder of an evaluation, and return its path.
 
-    `told` is the summary of the verdicts. Raises EnvironmentLacksError: the file cannot be written.
+    `totals` is the summary of the verdicts. Raises EnvironmentLacksError: the file cannot be written.
     """
     misses = [verdict for verdict in verdicts if not verdict.right]
     pictures = Pictures([verdict.sample.image for verdict in misses])
@@ -47,26 +47,26 @@ def write_report(
         _step(number, verdict, answers[verdict.sample.id], place)
         for number, (verdict, place) in enumerate(zip(misses, pictures.of_step, strict=True), 1)
     ]
-    score = f"{100 * told['score']:.2f} % right"
-    name = harmless(f"{benchmark.title}: {told['model']}")
+    score = f"{100 * totals['score']:.2f} % right"
+    name = harmless(f"{benchmark.title}: {totals['model']}")
     run = {
         "id": "", "instruction": name, "outcome": score, "message": f"{len(misses)} misses of {len(verdicts)} answers",
-        "facts": [[key, harmless(str(told[key]))] for key in ("family", "words") if told[key]], "warnings": [],
-        "started": "", "version": "", "dry_run": False, "problem": _problem(told), "stages": ["model"],
+        "facts": [[key, harmless(str(totals[key]))] for key in ("family", "words") if totals[key]], "warnings": [],
+        "started": "", "version": "", "dry_run": False, "problem": _problem(totals), "stages": ["model"],
         "reduced": pictures.reduced, "still": True,
     }  # fmt: skip
     data = {"run": run, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
     page = fill_page(
-        data, f"{score}: {name}", name, plain="".join(_plain(steps, pictures)), told=_tables(told), style=_STYLE
+        data, f"{score}: {name}", name, plain="".join(_plain(steps, pictures)), details=_tables(totals), style=_STYLE
     )
     path = folder / FILE_NAME
     replace_file(path, page.encode("utf-8", "replace"))
     return path
 
 
-def _problem(told: Mapping[str, Any]) -> str:
-    missing = told["samples"] - told["answered"]
-    return f"{missing} of {told['samples']} samples are not answered." if missing else ""
+def _problem(totals: Mapping[str, Any]) -> str:
+    missing = totals["samples"] - totals["answered"]
+    return f"{missing} of {totals['samples']} samples are not answered." if missing else ""
 
 
 def _step(number: int, verdict: Verdict, line: Mapping[str, Any], picture: int | None) -> dict[str, Any]:
@@ -79,13 +79,13 @@ def _step(number: int, verdict: Verdict, line: Mapping[str, Any], picture: int |
         "target": _numbers(sample.target) or "not there",
         "right by": ", ".join(name for name, right in verdict.rules.items() if right),
     }  # fmt: skip
-    told = [[_text(name), _text(value)] for name, value in facts.items() if value]
+    rows = [[_text(name), _text(value)] for name, value in facts.items() if value]
     answers = [_answer(one) for one in (line, line.get(ZOOM)) if one]
     return {
         "number": number, "title": _text(" ".join(sample.instruction.split())), "state": _state(verdict), "at": None,
         "kind": None, "before": [], "marks": None if point is None else {"kind": "point", "points": [point]},
-        "wanted": _wanted(sample, width, height), "proposed": None, "thought": "", "facts": told, "picture": picture,
-        "detail": " ".join(value for _, value in told), "answers": answers,
+        "wanted": _wanted(sample, width, height), "proposed": None, "thought": "", "facts": rows, "picture": picture,
+        "detail": " ".join(value for _, value in rows), "answers": answers,
         "call": "", "model": "", "grid": [], "screen": "", "instead": "", "actions": [], "error": "", "changed": None,
         "note": "", "reply": "", "tokens": line.get("tokens", {}), "times": [line.get("ms") or 0],
         "ttft": line.get("first_token_ms"),
@@ -131,19 +131,19 @@ def _text(value: object) -> str:
     return harmless(str(value)[:_MOST_CHARS])
 
 
-def _tables(told: Mapping[str, Any]) -> str:
+def _tables(totals: Mapping[str, Any]) -> str:
     """Return the score as HTML tables."""
     scores = [
         [name, f"{row['right']} of {row['count']}", percent(row["share"]),
          f"{100 * row['low']:.1f} to {100 * row['high']:.1f}", *([percent(row["zoom"])] if "zoom" in row else [])]
-        for name, row in rows_of(told).items()
+        for name, row in rows_of(totals).items()
     ]  # fmt: skip
-    rules = [[name, percent(share)] for name, share in told["rules"].items()]
+    rules = [[name, percent(share)] for name, share in totals["rules"].items()]
     published = [
         [entry["source"], how_judged(entry), f"{entry['figure']:.2f} %",
          "" if entry["ours"] is None else f"{entry['ours']:.2f} %",
          "" if entry["ours"] is None else f"{entry['ours'] - entry['figure']:+.2f}"]
-        for entry in told["published"]
+        for entry in totals["published"]
     ]  # fmt: skip
     zoom = ["zoom"] if any(len(row) > 4 for row in scores) else []
     tables = (

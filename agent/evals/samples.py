@@ -80,7 +80,7 @@ def _rows(file: Path) -> Sequence[Any]:
 
 
 def _sample(layout: Mapping[str, Any], folder: Path, file: Path, number: int, row: Any) -> Sample:
-    where = f"Row {number} of {file}"
+    location = f"Row {number} of {file}"
     try:
         size = Size(*map(int, row[layout["size"]])) if "size" in layout else None
         shape, target = _target(layout["box"], row, layout["target"], size)
@@ -95,9 +95,9 @@ def _sample(layout: Mapping[str, Any], folder: Path, file: Path, number: int, ro
             groups={group: str(known.get(key, "")) for group, key in layout["groups"].items()},
         )
     except KeyError as error:
-        raise UsageError(f"{where} has no {error}.", "Is it a file of this benchmark?") from error
+        raise UsageError(f"{location} has no {error}.", "Is it a file of this benchmark?") from error
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{where} cannot be used: {error}.", "Is it a file of this benchmark?") from error
+        raise UsageError(f"{location} cannot be used: {error}.", "Is it a file of this benchmark?") from error
 
 
 def _text(value: Any) -> str:

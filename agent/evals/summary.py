@@ -23,7 +23,7 @@ def summary(
         for value in sorted({one.sample.groups[name] for one in verdicts})
     }
     mean_of, model = benchmark.layout.get("mean_of"), str(run.get("model", ""))
-    told: dict[str, Any] = {
+    totals: dict[str, Any] = {
         "benchmark": benchmark.name,
         **{key: run.get(key) for key in ("model", "family", "words")},
         "samples": len(benchmark.samples),
@@ -39,17 +39,17 @@ def summary(
         "baseline": None,
     }
     if baseline is not None:
-        told["baseline"] = Paired.of({one.sample.id: one.right for one in verdicts}, baseline).to_json()
-    return told
+        totals["baseline"] = Paired.of({one.sample.id: one.right for one in verdicts}, baseline).to_json()
+    return totals
 
 
 def _share(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     right = sum(one.right for one in verdicts)
     low, high = wilson(right, len(verdicts))
-    told = {"right": right, "count": len(verdicts), "share": right / max(1, len(verdicts)), "low": low, "high": high}
+    row = {"right": right, "count": len(verdicts), "share": right / max(1, len(verdicts)), "low": low, "high": high}
     if verdicts and all(ZOOM in one.rules for one in verdicts):
-        told["zoom"] = sum(one.rules[ZOOM] for one in verdicts) / len(verdicts)
-    return told
+        row["zoom"] = sum(one.rules[ZOOM] for one in verdicts) / len(verdicts)
+    return row
 
 
 def _score(verdicts: Sequence[Verdict], mean_of: str | None, rule: str = OFFICIAL) -> float:
@@ -74,11 +74,11 @@ def _rules(verdicts: Sequence[Verdict]) -> list[str]:
 def _refusals(verdicts: Sequence[Verdict]) -> dict[str, Any] | None:
     """Return the figures on absent targets; None for a benchmark without them."""
     absent = [one for one in verdicts if one.sample.shape == "refusal"]
-    there = [one for one in verdicts if one.sample.shape != "refusal"]
+    present = [one for one in verdicts if one.sample.shape != "refusal"]
     if not absent:
         return None
-    false = sum(one.said == "refused" for one in there)
-    return {"without": _share(there), "refused": _share(absent), "false": false}
+    false = sum(one.said == "refused" for one in present)
+    return {"without": _share(present), "refused": _share(absent), "false": false}
 
 
 def published(model: str, benchmark: str) -> list[dict[str, Any]]:
@@ -115,33 +115,33 @@ def _plain(model: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", model.lower().rstrip("/").rpartition("/")[2])
 
 
-def lines(told: Mapping[str, Any]) -> Iterator[str]:
+def lines(totals: Mapping[str, Any]) -> Iterator[str]:
     """Yield the table for a person."""
-    title = load_config("evals.toml")[told["benchmark"]]["title"]
-    yield f"{title}: {told['model']} (family {told['family']}, words: {told['words']})"
-    if told["answered"] < told["samples"]:
-        yield f"answered: {told['answered']} of {told['samples']} samples"
-    if told["mean_of"]:
-        yield f"score: {percent(told['score'])}, the mean over each {told['mean_of']}"
-    rows, refusals = rows_of(told), told["refusals"]
+    title = load_config("evals.toml")[totals["benchmark"]]["title"]
+    yield f"{title}: {totals['model']} (family {totals['family']}, words: {totals['words']})"
+    if totals["answered"] < totals["samples"]:
+        yield f"answered: {totals['answered']} of {totals['samples']} samples"
+    if totals["mean_of"]:
+        yield f"score: {percent(totals['score'])}, the mean over each {totals['mean_of']}"
+    rows, refusals = rows_of(totals), totals["refusals"]
     width = max(map(len, rows))
     for name, row in rows.items():
         yield f"{name:<{width}}  {_row(row)}"
     if refusals:
         yield f"refused although it is there: {refusals['false']} of {refusals['without']['count']}"
-    yield f"answers without a point or a refusal: {told['unreadable']}"
-    yield "by rule: " + ", ".join(f"{name} {percent(share)}" for name, share in told["rules"].items())
-    for entry in told["published"]:
+    yield f"answers without a point or a refusal: {totals['unreadable']}"
+    yield "by rule: " + ", ".join(f"{name} {percent(share)}" for name, share in totals["rules"].items())
+    for entry in totals["published"]:
         ours = "not measured" if entry["ours"] is None else f"{entry['ours']:.1f} %"
         yield f"published ({entry['source']}, {how_judged(entry)}): {entry['figure']:.1f} %; here {ours}"
-    if paired := told["baseline"]:
+    if paired := totals["baseline"]:
         yield baseline_line(paired, str(paired["only_here"]))
 
 
-def rows_of(told: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def rows_of(totals: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the rows of the table by their names."""
-    rows = {"official rule, all": told["headline"], **told["groups"]}
-    if refusals := told["refusals"]:
+    rows = {"official rule, all": totals["headline"], **totals["groups"]}
+    if refusals := totals["refusals"]:
         rows |= {"without refusals": refusals["without"], "refusals right": refusals["refused"]}
     return rows
 

@@ -130,8 +130,8 @@ def _is_hit(outline: Outline, element: Element) -> bool:
     """Return whether an element, or a part of it, is the innermost one at all points of its box that are tested."""
     parents = {one.id: one.parent for one in outline.elements}
     for x, y in _points(element.box):
-        there = outline.at(DesktopPoint(x, y))
-        number = None if there is None else there.id
+        innermost = outline.at(DesktopPoint(x, y))
+        number = None if innermost is None else innermost.id
         while number is not None and number != element.id:
             number = parents.get(number)
         if number is None:
@@ -249,7 +249,7 @@ def _is_next(turned: Callable[[Region], Region], one: Element, target: Element, 
 
 def is_absent(name: str, outline: Outline) -> bool:
     """Return whether nothing on the screen looks like this name."""
-    told = [text for one in outline.elements for text in _texts(one)]
-    told += [text for window in outline.windows for text in (window.title, window.app)]
+    texts = [text for one in outline.elements for text in _texts(one)]
+    texts += [text for window in outline.windows for text in (window.title, window.app)]
     wanted = _plain(name)
-    return all(fuzz.partial_ratio(wanted, _plain(text)) < _NOT_THERE for text in told if _plain(text))
+    return all(fuzz.partial_ratio(wanted, _plain(text)) < _NOT_THERE for text in texts if _plain(text))

@@ -22,14 +22,14 @@ FIRSTS = {"images": "image", "calls": "call", "actions": "action", "targets": "t
 def to_json(event: Event) -> dict[str, Any]:
     """Return the event as plain JSON: "event", "schema", "at" in ISO 8601, then its fields."""
     head = {"event": type(event).__name__, "schema": SCHEMA, "at": iso_time(event.at)}
-    told = fields_of(event)
-    return head | told | {FIRSTS[name]: next(iter(items), None) for name, items in told.items() if name in FIRSTS}
+    values = fields_of(event)
+    return head | values | {FIRSTS[name]: next(iter(items), None) for name, items in values.items() if name in FIRSTS}
 
 
 def fields_of(event: Event) -> dict[str, Any]:
     """Return an event's own fields as plain JSON, as run bundles hold them too."""
-    told = {name: _plain(getattr(event, name)) for name in event.__dataclass_fields__ if name != "at"}
-    return told | (_plain(event.actor) if isinstance(event, RunStarted) else {})
+    values = {name: _plain(getattr(event, name)) for name in event.__dataclass_fields__ if name != "at"}
+    return values | (_plain(event.actor) if isinstance(event, RunStarted) else {})
 
 
 def iso_time(seconds: float) -> str:
@@ -61,8 +61,8 @@ def _plain(value: Any) -> Any:
             return {"left": left, "top": top, "width": width, "height": height}
         case Element(role=role, name=name, label=label):
             box = _plain(value.box)
-            told = {"role": role, "name": name or label, "states": sorted(value.states), "window": value.window}
-            return told | {"box": box, "words": value.words}
+            values = {"role": role, "name": name or label, "states": sorted(value.states), "window": value.window}
+            return values | {"box": box, "words": value.words}
         case Described(element, alike, near):
             return _plain(element) | {
                 "app": element.app,

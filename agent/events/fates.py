@@ -48,13 +48,13 @@ WORDS: dict[Fate, str] = {
 }
 
 
-def consulted_words(why: str, role: str, asked: str, point: DesktopPoint | None) -> str:
+def consulted_words(why: str, role: str, target: str, point: DesktopPoint | None) -> str:
     """Say on one line what a model answered when it was asked for a place."""
     who = "a closer look" if why == "zoom" else f"the {role}"
-    what = shorten(asked)
+    name = shorten(target)
     if point is None:
-        return f"{who} finds no {what}" + (": the first guess stays" if why == "zoom" else "")
-    return f"{who} finds {what} at {{}},{{}}".format(*point.rounded())
+        return f"{who} finds no {name}" + (": the first guess stays" if why == "zoom" else "")
+    return f"{who} finds {name} at {{}},{{}}".format(*point.rounded())
 
 
 def handed_over_words(model: str, host: str, steps: int, why: str, allowed: str) -> str:
@@ -65,8 +65,8 @@ def handed_over_words(model: str, host: str, steps: int, why: str, allowed: str)
 
 def answer_words(answer: str, by: str | None, note: str) -> str:
     """Say on one line what was decided about an action, and by whom."""
-    told = f"{'not allowed' if answer == 'told' else answer}{f' by {by}' if by else ''}"
-    return f"{told}: “{note}”" if note else told
+    decision = f"{'not allowed' if answer == 'told' else answer}{f' by {by}' if by else ''}"
+    return f"{decision}: “{note}”" if note else decision
 
 
 def change_words(words: str, by: str, reason: str, note: str) -> str:

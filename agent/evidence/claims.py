@@ -82,9 +82,9 @@ class Claims:
         """The places of the elements touched last, to look at again before the claim is judged."""
         return [element.box.middle for element in self._touched]
 
-    def judge(self, receipt: Receipt, there: Collection[Element] = ()) -> Verdict:
-        """Check a model's claim that the task is done; `there` are the elements at `places` now."""
-        known = (*there, *(self._outline.elements if self._outline else ()))
+    def judge(self, receipt: Receipt, present_elements: Collection[Element] = ()) -> Verdict:
+        """Check a model's claim that the task is done; `present_elements` are the elements at `places` now."""
+        known = (*present_elements, *(self._outline.elements if self._outline else ()))
         now = [(before, found) for before in self._touched if (found := _again(known, before))]
         stand = _bounded(_told(found) for _, found in now if _SET & found.states or found.value or _is_switch(found))
         against = [_told(found) for _, found in now if self._as_wanted(found) is False]
@@ -120,8 +120,8 @@ class Claims:
         seen = self._opened is not None or any(
             _meets(self._instruction, [one.name, one.label, one.role]) for one in known
         )
-        tells = receipt.watched and not receipt.remarks and known and _words(self._instruction)
-        return "nothing new is open, and nothing of that name is on the screen" if tells and not seen else ""
+        conclusive = receipt.watched and not receipt.remarks and known and _words(self._instruction)
+        return "nothing new is open, and nothing of that name is on the screen" if conclusive and not seen else ""
 
     def _of_another_kind(self, opened: Iterable[Change], known: Iterable[Element]) -> str:
         """Return why what opened is not what the task names by its kind ("the terminal"); "" if that is not known."""
@@ -149,13 +149,13 @@ class Claims:
     def _confirmed(self, now: Iterable[tuple[Element, Element]]) -> list[Element]:
         return [found for _, found in now if self._as_wanted(found)]
 
-    def judge_own(self, claim: Finish, receipt: Receipt, there: Collection[Element] = ()) -> Verdict:
+    def judge_own(self, claim: Finish, receipt: Receipt, present_elements: Collection[Element] = ()) -> Verdict:
         """Check a claim of the built-in engine, which brings its own evidence."""
         evidence = _bounded(claim.evidence)
         if claim.verified is False:
             return Verdict(evidence, False, "it could not be confirmed")
         if claim.verified is None or not evidence:
-            verdict = self.judge(receipt, there)
+            verdict = self.judge(receipt, present_elements)
             return replace(verdict, evidence=evidence or verdict.evidence, doubt=verdict.doubt if self._needs else "")
         gone = evidence[0]
         if len(evidence) == 1 and receipt.watched and _CHANGE.match(gone) and gone not in map(str, receipt.changes):
@@ -240,15 +240,15 @@ def _is_switch(element: Element) -> bool:
 
 def _wanted_on(instruction: str) -> bool | None:
     """Whether a task asks for something to be on, or off; None where it says both or neither."""
-    said = _QUOTED.sub("", instruction)
-    on, off = (_rule(name).search(said) is not None for name in ("on", "off"))
+    unquoted = _QUOTED.sub("", instruction)
+    on, off = (_rule(name).search(unquoted) is not None for name in ("on", "off"))
     return None if on == off else on
 
 
 def _is_given(text: str, instruction: str) -> bool:
     """Whether the task gives the text of a field: in quotes, or after "to"."""
-    given = rf"(?:\b(?:to|as|with)\s+|[\"'“‘]){re.escape(text.strip())}(?!\w)"
-    return bool(text.strip()) and re.search(given, instruction, re.IGNORECASE) is not None
+    pattern = rf"(?:\b(?:to|as|with)\s+|[\"'“‘]){re.escape(text.strip())}(?!\w)"
+    return bool(text.strip()) and re.search(pattern, instruction, re.IGNORECASE) is not None
 
 
 def _told(element: Element) -> str:

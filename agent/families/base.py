@@ -336,13 +336,13 @@ class Family(ABC):
         It is the `form` in the table `constraint` of the texts, in which marks such as <point> stand for other keys.
         `desktop_constraint` has more choices, and other values, for the desktop style.
         """
-        if "form" not in (told := self.texts.get("constraint", {})):
+        if "form" not in (table := self.texts.get("constraint", {})):
             return None
         prompt = PromptRequest("", (), options=options)
         here = {} if prompt.reference else self.texts["desktop_constraint"]
-        choices = "|".join([*told["choices"], *here.get("choices", ())])
-        values = {"thought": "", **told, **here, **({} if prompt.thinking else {"thought": ""}), "choices": choices}
-        regex = str(told["form"])
+        choices = "|".join([*table["choices"], *here.get("choices", ())])
+        values = {"thought": "", **table, **here, **({} if prompt.thinking else {"thought": ""}), "choices": choices}
+        regex = str(table["form"])
         for _ in range(3):  # a value may have marks of its own
             regex = _CONSTRAINT_MARK.sub(lambda mark: str(values.get(mark[1], mark[0])), regex)
         return regex

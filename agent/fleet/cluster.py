@@ -76,9 +76,9 @@ class ClusterRunner:
 
         began = time.monotonic()
         desktop = self._idle.pop() if self._idle else ray.remote(_Desktop).options(**_NEEDS).remote(*self._how)
-        told = desktop.carry.remote(task, tries)
+        stream = desktop.carry.remote(task, tries)
         try:
-            async for reference in told:
+            async for reference in stream:
                 match await reference:
                     case _File() as file:
                         await asyncio.to_thread(self._write, file)
@@ -91,7 +91,7 @@ class ClusterRunner:
         except ray.exceptions.RayError as error:
             why = " ".join(str(error).split())
         except BaseException:
-            await _cancel(told)
+            await _cancel(stream)
             raise
         seconds = round(time.monotonic() - began, 2)
         why = f"The desktop's node or process was lost: {why}"[:300]
@@ -137,14 +137,14 @@ class _Desktop:
             yield result
 
 
-async def _cancel(told: Any) -> None:
+async def _cancel(stream: Any) -> None:
     """Cancel the actor's call, and wait until the run is stopped."""
     import ray
 
     with suppress(ray.exceptions.RayError, TimeoutError):
-        ray.cancel(told)
+        ray.cancel(stream)
         async with asyncio.timeout(2 * GRACE_S):
-            async for reference in told:
+            async for reference in stream:
                 await reference
 
 

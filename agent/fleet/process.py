@@ -62,7 +62,7 @@ class Runner:
         """Carry a task out and call `seen` with each event. If cancelled, stop the process and its sandbox."""
         options = {**self._common, **dict(task.options)}
         words = [*self._program, "--sandbox", "--json", self._runs, *option_words(options), "--", task.instruction]
-        began, told = time.monotonic(), _Told()
+        began, report = time.monotonic(), _Told()
         with tempfile.TemporaryFile() as errors:
             async with _output() as (lines, writing):
                 try:
@@ -71,34 +71,34 @@ class Runner:
                         start_new_session=True, preexec_fn=_end_with_the_fleet,
                     )  # fmt: skip
                 except OSError as error:  # no memory, or too many processes
-                    return self._result(task, tries, told, None, str(error), 0.0)
+                    return self._result(task, tries, report, None, str(error), 0.0)
                 writing.close()
                 try:
-                    await _follow(process, lines, float(options["max_seconds"]), told, seen)
+                    await _follow(process, lines, float(options["max_seconds"]), report, seen)
                 finally:
                     await _end(process)
-            return self._result(task, tries, told, process.returncode, _last_line(errors), time.monotonic() - began)
+            return self._result(task, tries, report, process.returncode, _last_line(errors), time.monotonic() - began)
 
     def _result(
-        self, task: Task, tries: int, told: "_Told", returncode: int | None, said: str, seconds: float
+        self, task: Task, tries: int, report: "_Told", returncode: int | None, error: str, seconds: float
     ) -> Result:
-        last = told.finished
+        last = report.finished
         seconds = last.get("seconds") or seconds
         if last:
             outcome, status = str(last["outcome"]), int(last["status"])
-        elif told.hung or not returncode or returncode < 0:  # no verdict on the task: the machine failed it
-            outcome, status = "hung" if told.hung else "crashed", int(ExitStatus.ENVIRONMENT)
-            how = "hung" if told.hung else f"was ended by signal {-returncode}" if returncode else "gave no result"
-            said = f"The run {how}. It said last: {said}"
+        elif report.hung or not returncode or returncode < 0:  # no verdict on the task: the machine failed it
+            outcome, status = "hung" if report.hung else "crashed", int(ExitStatus.ENVIRONMENT)
+            how = "hung" if report.hung else f"was ended by signal {-returncode}" if returncode else "gave no result"
+            error = f"The run {how}. It said last: {error}"
         else:
             outcome, status = "failed", returncode
         usage = last.get("usage") or {}
         tokens = [usage[name] for name in ("prompt", "completion") if usage.get(name) is not None]
         with suppress(ValueError):
-            told.bundle = str(Path(told.bundle).relative_to(self._folder)) if told.bundle else ""
+            report.bundle = str(Path(report.bundle).relative_to(self._folder)) if report.bundle else ""
         return Result(
-            task.id, outcome, status, last.get("verified"), int(last.get("steps", told.step)), round(seconds, 2),
-            sum(tokens) if tokens else None, told.bundle, str(last.get("message") or said)[:300], tries, task.digest,
+            task.id, outcome, status, last.get("verified"), int(last.get("steps", report.step)), round(seconds, 2),
+            sum(tokens) if tokens else None, report.bundle, str(last.get("message") or error)[:300], tries, task.digest,
         )  # fmt: skip
 
     def end_leftovers(self) -> None:
@@ -141,26 +141,26 @@ async def _output() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
 
 
 async def _follow(
-    process: asyncio.subprocess.Process, lines: asyncio.StreamReader, max_seconds: float, told: _Told, seen: Seen
+    process: asyncio.subprocess.Process, lines: asyncio.StreamReader, max_seconds: float, report: _Told, seen: Seen
 ) -> None:
     """Read the events of a run up to its last one, and wait until the process ends."""
     exited = asyncio.create_task(_close_after_exit(process, lines))
     now = asyncio.get_running_loop().time
     try:
         async with asyncio.timeout(_START_S) as limit:
-            while not told.finished and (event := await _event(lines)) is not None:
-                told.step = event.get("step", told.step)
+            while not report.finished and (event := await _event(lines)) is not None:
+                report.step = event.get("step", report.step)
                 match event.get("event"):
                     case "RunStarted":
-                        told.bundle = event.get("bundle", "")
+                        report.bundle = event.get("bundle", "")
                         limit.reschedule(now() + max_seconds + _SLACK_S)
                     case "RunFinished":
-                        told.finished = event
+                        report.finished = event
                 seen(event)
             limit.reschedule(now() + _SLACK_S)
             await exited
     except TimeoutError:
-        told.hung = True
+        report.hung = True
     finally:
         exited.cancel()
 

@@ -34,8 +34,8 @@ class Task:
     @property
     def digest(self) -> str:
         """A hash of what is asked. It tells whether an earlier result is of the same task."""
-        asked = json.dumps([self.instruction, sorted(self.options)])
-        return hashlib.sha256(asked.encode()).hexdigest()[:16]
+        content = json.dumps([self.instruction, sorted(self.options)])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def option_words(options: Mapping[str, Any]) -> list[str]:
@@ -71,8 +71,8 @@ def read_tasks(path: Path, check: Callable[[Sequence[str]], object]) -> list[Tas
                 check(option_words(dict(task.options)))
                 checked.add(task.options)
         except (ValueError, RecursionError, UsageError) as error:
-            what = error.what.rstrip(".") if isinstance(error, UsageError) else error
-            broken.append(f"line {number}: {what}")
+            reason = error.what.rstrip(".") if isinstance(error, UsageError) else error
+            broken.append(f"line {number}: {reason}")
         else:
             tasks.append(task)
     if broken:

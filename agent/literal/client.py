@@ -93,17 +93,17 @@ class LiteralClient:
 
     async def _repair(self, model: AskedModel, question: Question, on_progress: OnProgress) -> Usage:
         """Ask the model which thing a step of a recipe means now."""
-        found, question.told, usage = await model.choose(question, on_progress)
+        found, question.outcome, usage = await model.choose(question, on_progress)
         if found is not None and self._repairs is not None:
             self._repairs[question.number] = found
         return usage
 
     def _understand(self, instruction: str) -> Reading:
         """Raises NotUnderstoodError."""
-        asked = self._asked.get(instruction) or _read(instruction)
-        if isinstance(asked, NotUnderstoodError):
-            raise asked
-        return asked
+        reading = self._asked.get(instruction) or _read(instruction)
+        if isinstance(reading, NotUnderstoodError):
+            raise reading
+        return reading
 
     def _answer(self, prompt: PromptRequest) -> str:
         try:

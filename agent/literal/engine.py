@@ -133,7 +133,7 @@ class Engine:
         environ = {str(name): str(value) for name, value in prompt.options.get("environ", {}).items()}
         reading = self._understand(without_notes(prompt.instruction))
         asks = prompt.options.get("asks") is True
-        self._run = run = _Run(prompt.instruction, reading, Names.told(environ), self._repairs, asks=asks)
+        self._run = run = _Run(prompt.instruction, reading, Names.for_environment(environ), self._repairs, asks=asks)
         for note in read_notes(prompt.instruction):
             run.hear(note)
         for step in prompt.steps:
@@ -245,11 +245,11 @@ class _Run:
     def _agreed(self) -> Steps[bool]:
         """Show a model's reading of the instruction. Return whether the person agrees, if they are to be asked."""
         read = "; ".join(f"{number}) {describe_goal(goal)}" for number, goal in enumerate(self._goals, 1))
-        told = f"I do not understand the sentence myself. {self._by} reads it as: {read}."
+        message = f"I do not understand the sentence myself. {self._by} reads it as: {read}."
         if not self.now.asks:
-            self._said.append(told)
+            self._said.append(message)
             return True
-        agreed = yield from agrees(told, f"{told} Shall I do that?")
+        agreed = yield from agrees(message, f"{message} Shall I do that?")
         self._said.append(f"You {'agreed' if agreed else 'did not agree'} to what {self._by} read.")
         return agreed
 
@@ -261,10 +261,10 @@ class _Run:
             unproven = self._unverified(kept)
             for at, goal in enumerate(kept):
                 if self._reached[at] in unproven and (
-                    told := shown_late(self.now, goal, self._known[at], at == len(kept) - 1)
+                    change := shown_late(self.now, goal, self._known[at], at == len(kept) - 1)
                 ):
-                    self._reached[at] = Done(told)
-                    self._said.append(f"{told}.")
+                    self._reached[at] = Done(change)
+                    self._said.append(f"{change}.")
             if not left or not self._unverified(kept):
                 return
             yield wait("Nothing shows all of it yet: wait and look once more.", _LATE)

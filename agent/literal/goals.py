@@ -232,7 +232,7 @@ class Question:
     number: int  # of the step
     words: str  # what the step does
     choices: Mapping[str, Target]  # the things that it may mean, by their names
-    told: str = ""  # what came of it, as a clause
+    outcome: str = ""  # what came of it, as a clause
 
 
 @dataclass(frozen=True, slots=True)

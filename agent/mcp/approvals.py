@@ -28,10 +28,15 @@ class HostPerson:
             if (person := self._page()) is not None:
                 return await person.approve(action, question)
             return Approval(allowed=False, by="mai-agent", note=f"{unplaced(action)}: {question.reason}. {_NOBODY}")
-        told = asked(action, question)
-        what = " ".join(filter(None, (told.what, told.where)))
-        lines = [f"Allow mai-agent to {what}?", told.text, *told.facts, f"Asked because {'; '.join(told.reasons)}."]
-        more = {"for_the_run": f"Also allow {told.scope}"} if told.scope else {}
+        request = asked(action, question)
+        action_text = " ".join(filter(None, (request.what, request.where)))
+        lines = [
+            f"Allow mai-agent to {action_text}?",
+            request.text,
+            *request.facts,
+            f"Asked because {'; '.join(request.reasons)}.",
+        ]
+        more = {"for_the_run": f"Also allow {request.scope}"} if request.scope else {}
         answer = await self._call.ask("\n".join(filter(None, lines)), "boolean", allow="Allow this", **more)
         allowed = answer.get("allow") is True
         return Approval(allowed, "you", always=allowed and bool(more) and answer.get("for_the_run") is True)

@@ -162,11 +162,11 @@ def _added(before: str, after: str) -> str:
     return after[start : start + len(after) - len(before)]
 
 
-def _path(told: str, file: str | None) -> Path:
+def _path(template: str, file: str | None) -> Path:
     if file is not None:
         return Path(file).expanduser().absolute()
     config = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
-    return Path(told.replace("{config}", config)).expanduser()
+    return Path(template.replace("{config}", config)).expanduser()
 
 
 def _memory(host: str) -> Path:

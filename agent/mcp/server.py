@@ -218,8 +218,8 @@ class DesktopTools:
     def _report(self, step: int, words: str) -> None:
         call, loop = self._call, self._loop
         if call is not None and loop is not None:  # starts are told from another thread
-            told = " ".join(printable(words).split())[:_MOST_CHARS]
-            asyncio.run_coroutine_threadsafe(call.context.report_progress(step, None, told), loop)
+            message = " ".join(printable(words).split())[:_MOST_CHARS]
+            asyncio.run_coroutine_threadsafe(call.context.report_progress(step, None, message), loop)
 
 
 def _own(name: str) -> str:
@@ -240,10 +240,10 @@ _CLICK = ({"target"}, {"role", "window"})
 def _check_act(action: str, values: Mapping[str, str]) -> None:
     """Raise ToolError if a needed value is missing, or an unused one is given."""
     needs, takes = _TAKES.get(action, _CLICK)
-    given = {name for name, value in values.items() if value}
-    if missing := needs - given:
+    present = {name for name, value in values.items() if value}
+    if missing := needs - present:
         raise ToolError(f"{action} needs {' and '.join(sorted(missing))}.")
-    if unused := given - needs - takes:
+    if unused := present - needs - takes:
         raise ToolError(f"{action} takes no {' and no '.join(sorted(unused))}.")
 
 
@@ -321,8 +321,8 @@ class TokenGate:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, or refuse it."""
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "http" and not secrets.compare_digest(given, self._wanted):
+        header = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] == "http" and not secrets.compare_digest(header, self._wanted):
             await send({"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]})
             await send({"type": "http.response.body", "body": b""})
             return

@@ -24,10 +24,10 @@ def read_json(text: str) -> Any:
 def insert_json(text: str, keys: Sequence[str], name: str, entry: Any) -> str:
     """Return the text with `name: entry` first in the object at `keys`, which is made if it is missing."""
     if not text.strip():
-        whole: Any = {name: entry}
+        document: Any = {name: entry}
         for key in reversed(keys):
-            whole = {key: whole}
-        return text + json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+            document = {key: document}
+        return text + json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     at, found = _object(text, keys)
     for key in reversed(keys[found:]):
         name, entry = key, {name: entry}

@@ -260,18 +260,18 @@ class PatientClient(ABC, Generic[Connection]):
         """
         if self._condition is None:
             return False
-        said = ""
+        last_words = ""
         while True:
             now = await asyncio.to_thread(self._condition)
             if now.condition == "gone":
                 raise ModelError("gone", now.words, "`mai-server status` says more, `mai-server up` starts it again.")
             if now.condition == "ready":
-                if said:
+                if last_words:
                     self.forget()
-                return bool(said)
-            if now.words != said:
-                said = now.words
-                on_progress(Retrying(f"The server is being started again: {said}.", 0))
+                return bool(last_words)
+            if now.words != last_words:
+                last_words = now.words
+                on_progress(Retrying(f"The server is being started again: {last_words}.", 0))
             await asyncio.sleep(_COME_BACK_POLL)
 
     async def _attempt(self, request: ChatRequest, on_progress: OnProgress) -> Completion:

@@ -64,11 +64,13 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         If it has several models, the one that `prefer` accepts is taken. Raises ModelError: it cannot be asked, or does
         not serve the named model. UsageError: it serves several models, and none was chosen.
         """
-        where = self.endpoint.base_url
+        base_url = self.endpoint.base_url
         try:
             models = await list_models(self.connection)
         except TimeoutError as error:
-            raise ModelError("silent", f"{where} does not answer.", "Is the server still starting, or hung?") from error
+            raise ModelError(
+                "silent", f"{base_url} does not answer.", "Is the server still starting, or hung?"
+            ) from error
         except Exception as error:  # an unknown server may answer anything
             problem = explain(error, self.endpoint)
             if problem.kind in ("unreachable", "bad_key", "overloaded", "silent"):
@@ -76,21 +78,21 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
             if self.endpoint.model is None:
                 raise ModelError(
                     "unknown_model",
-                    f"{where} does not list its models ({refusal_of(error).reason}).",
+                    f"{base_url} does not list its models ({refusal_of(error).reason}).",
                     "Is that the address of an OpenAI-compatible API? Its model can be named with --model.",
                 ) from error
             return self.endpoint  # a server without /v1/models can still chat
-        model = self.endpoint.model or _only_model(where, list(models), prefer)
+        model = self.endpoint.model or _only_model(base_url, list(models), prefer)
         if models and model not in models:
             served = ", ".join([*models][:8])
-            raise ModelError("unknown_model", f"{where} does not serve {model!r}.", f"It serves: {served}.")
-        told = models.get(model, {})
-        context = told.get("max_model_len")
+            raise ModelError("unknown_model", f"{base_url} does not serve {model!r}.", f"It serves: {served}.")
+        entry = models.get(model, {})
+        context = entry.get("max_model_len")
         limits = self.endpoint.limits
         if isinstance(context, int) and context > 0:
             limits = replace(limits, context=min(context, limits.context or context))
-        kind = _KIND_OF_OWNER.get(str(told.get("owned_by")), self.endpoint.kind)
-        origins = tuple(told[name] for name in _ORIGINS if isinstance(told.get(name), str) and told[name])
+        kind = _KIND_OF_OWNER.get(str(entry.get("owned_by")), self.endpoint.kind)
+        origins = tuple(entry[name] for name in _ORIGINS if isinstance(entry.get(name), str) and entry[name])
         self.endpoint = replace(self.endpoint, model=model, kind=kind, limits=limits, origins=origins)
         return self.endpoint
 
@@ -150,13 +152,13 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         return ModelError("image_forgotten", "The server no longer has an image: it is sent again.", "")
 
 
-def _only_model(where: str, names: list[str], prefer: Callable[[str], object]) -> str:
+def _only_model(base_url: str, names: list[str], prefer: Callable[[str], object]) -> str:
     """Return the only model, or the only one that `prefer` accepts."""
     choice = [name for name in names if prefer(name)] or names
     if not choice:
-        raise ModelError("unknown_model", f"{where} serves no model.", "Load one there first.")
+        raise ModelError("unknown_model", f"{base_url} serves no model.", "Load one there first.")
     if len(choice) > 1:
-        raise UsageError(f"{where} serves several models: {', '.join(choice[:8])}.", "Choose one with --model.")
+        raise UsageError(f"{base_url} serves several models: {', '.join(choice[:8])}.", "Choose one with --model.")
     return choice[0]
 
 

@@ -50,9 +50,9 @@ class Endpoint:
 _RELEASE = re.compile(r"(:latest|-\d{4}(-?\d{2}){0,2})$")
 
 
-def is_other(asked: str, answered: str) -> bool:
+def is_other(requested: str, answered: str) -> bool:
     """Whether the name under which a server answered is another model's. A folder or a release may differ."""
-    names = (_RELEASE.sub("", name.rstrip("/").rsplit("/", 1)[-1]).casefold() for name in (asked, answered))
+    names = (_RELEASE.sub("", name.rstrip("/").rsplit("/", 1)[-1]).casefold() for name in (requested, answered))
     return bool(answered) and len(set(names)) > 1
 
 

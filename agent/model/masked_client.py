@@ -50,7 +50,7 @@ class MaskedClient(ModelClient):
         calls = tuple(replace(call, arguments=self._mask(call.arguments)) for call in message.tool_calls)
         return replace(
             message, parts=parts, tool_calls=calls, reasoning=self._mask(message.reasoning),
-            items=self._value(message.items), told=self._value(message.told),
+            items=self._value(message.items), extra=self._value(message.extra),
         )  # fmt: skip
 
     def _value(self, value: Any) -> Any:

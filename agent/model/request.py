@@ -37,7 +37,7 @@ class Message:
     reasoning: str = ""  # the assistant's earlier thinking, for servers that accept it (`reasoning_content`)
     #: an assistant's answer in its API's own format (`Answer.items`), sent instead of the fields above
     items: tuple[Any, ...] = ()
-    told: Mapping[str, Any] = field(default_factory=dict)  # extra fields of a tool's result, in its API's format
+    extra: Mapping[str, Any] = field(default_factory=dict)  # extra fields of a tool's result, in its API's format
 
     @property
     def said(self) -> str:

@@ -69,15 +69,15 @@ class _AsEvents(httpx2.AsyncByteStream):
         self._inner = inner
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        begun = whole = False
+        begun = is_object = False
         async for piece in self._inner:
             if not begun and (rest := piece.lstrip()):
-                begun, whole = True, rest.startswith(b"{")
-                if whole:
+                begun, is_object = True, rest.startswith(b"{")
+                if is_object:
                     yield b"data: "
             # The library joins the lines of one event again.
-            yield piece.replace(b"\n", b"\ndata: ") if whole else piece
-        if whole:
+            yield piece.replace(b"\n", b"\ndata: ") if is_object else piece
+        if is_object:
             yield b"\n\ndata: [DONE]\n\n"
 
     async def aclose(self) -> None:

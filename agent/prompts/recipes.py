@@ -42,11 +42,11 @@ class Recipe(BaseModel):
 
     @field_validator("given")
     @classmethod
-    def _are_holes(cls, given: dict[str, str | int]) -> dict[str, str | int]:
-        for name in (found[1] for value in given.values() for found in _HOLE.finditer(str(value))):
+    def _are_holes(cls, values: dict[str, str | int]) -> dict[str, str | int]:
+        for name in (found[1] for value in values.values() for found in _HOLE.finditer(str(value))):
             if name not in HOLES and name != "date":
                 raise ValueError(f"nothing fills {{{name}}}")
-        return given
+        return values
 
 
 class _Prompts(BaseModel):
@@ -73,9 +73,9 @@ def forget() -> None:
 
 @cache
 def _read() -> tuple[str, dict[str, Recipe]]:
-    told = check_settings(_Prompts, load_config("prompts.toml"), "In configs/prompts.toml,")
-    named = {name: recipe.model_copy(update={"family": name}) for name, recipe in sorted(told.families.items())}
-    return told.address, named
+    prompts = check_settings(_Prompts, load_config("prompts.toml"), "In configs/prompts.toml,")
+    named = {name: recipe.model_copy(update={"family": name}) for name, recipe in sorted(prompts.families.items())}
+    return prompts.address, named
 
 
 def given_values(recipe: Recipe, today: date) -> dict[str, str | int]:

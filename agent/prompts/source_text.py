@@ -188,9 +188,9 @@ class Source:
         by_name: dict[str, Any] | None = None,
     ) -> Any:
         parameters = _parameters(function.node)
-        given = dict(zip((name for name in parameters if name != "self"), arguments, strict=False)) | (by_name or {})
+        values = dict(zip((name for name in parameters if name != "self"), arguments, strict=False)) | (by_name or {})
         own = {**names, **dict.fromkeys(parameters)}
-        for name, value in given.items():
+        for name, value in values.items():
             own[name] = _Late(ast.parse(repr(value), mode="eval").body, {})
         returned = self._bind(function.node.body, own)
         if returned is None:

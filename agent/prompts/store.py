@@ -98,7 +98,7 @@ def published_words(family: str, choice: str | None = None) -> Published | None:
 
 def remove(recipe: Recipe) -> bool:
     """Remove a fetched prompt. Return whether there was one. Files that another family needs, too, stay."""
-    there = is_kept(recipe)
+    was_kept = is_kept(recipe)
     others = [one for one in recipes().values() if one.family != recipe.family and one.repository == recipe.repository]
     shared = {path for other in others if other.commit == recipe.commit and is_kept(other) for path in other.files}
     for path in recipe.files.keys() - shared:
@@ -108,7 +108,7 @@ def remove(recipe: Recipe) -> bool:
         for parent in (_place(recipe).parent, _place(recipe).parent.parent, folder()):
             with suppress(OSError):
                 parent.rmdir()
-    return there
+    return was_kept
 
 
 def taken(recipe: Recipe, contents: Mapping[str, bytes]) -> Published:
@@ -119,7 +119,7 @@ def taken(recipe: Recipe, contents: Mapping[str, bytes]) -> Published:
             given_values(recipe, date.today()),  # as the clients do: the machine's date
         )
         functions = recipe.within if isinstance(recipe.within, dict) else dict.fromkeys(recipe.parts, recipe.within)
-        parts = {part: source.text(told, functions.get(part, "")) for part, told in recipe.parts.items()}
+        parts = {part: source.text(expression, functions.get(part, "")) for part, expression in recipe.parts.items()}
     except (SourceError, UnicodeDecodeError) as error:
         raise EnvironmentLacksError(
             f"The prompt cannot be taken out of {recipe.source}: {error}.", "Please report this."

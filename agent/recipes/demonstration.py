@@ -286,9 +286,9 @@ class Notes:
             described = described if _agree(described, element) else None
             element = element if described is not None else prompt
         elif at is not None and window is not None:  # its title before the click, which may already have changed it
-            there = next((one for one in seen.outline.windows if one.box.contains(at)), None)
-            if there is not None and there.app == window.app:
-                window = replace(window, title=there.title)
+            seen_window = next((one for one in seen.outline.windows if one.box.contains(at)), None)
+            if seen_window is not None and seen_window.app == window.app:
+                window = replace(window, title=seen_window.title)
         self._deed = _Deed(action, seen, element, described, window, time.monotonic())
 
     def flush(self) -> None:

@@ -101,22 +101,22 @@ def check_free(name: str, *, replace: bool) -> Path:
     return path
 
 
-def read_recipe(text: str, where: str) -> Recipe:
+def read_recipe(text: str, source: str) -> Recipe:
     """Read a recipe's text. Raises UsageError naming the line and the step that is wrong."""
     if len(text) > _MOST_CHARS:
-        raise UsageError(f"{where} is too long for a recipe.", f"At most {_MOST_CHARS} characters are read.")
+        raise UsageError(f"{source} is too long for a recipe.", f"At most {_MOST_CHARS} characters are read.")
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
-            raise UsageError(f"{where} is empty.", "docs/recipes.md shows a recipe.")
+            raise UsageError(f"{source} is empty.", "docs/recipes.md shows a recipe.")
         return Recipe.model_validate(_plain(node, set()))
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
-        raise UsageError(f"{where}{line}: {error.problem}.", "docs/recipes.md shows a recipe.") from error
+        raise UsageError(f"{source}{line}: {error.problem}.", "docs/recipes.md shows a recipe.") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"{where} is not YAML: {' '.join(str(error).split())}.", "Fix it.") from error
+        raise UsageError(f"{source} is not YAML: {' '.join(str(error).split())}.", "Fix it.") from error
     except ValidationError as error:
-        raise _wrong(error, node, where) from error  # type: ignore[arg-type]  # a document, as it was read
+        raise _wrong(error, node, source) from error  # type: ignore[arg-type]  # a document, as it was read
 
 
 def _plain(node: yaml.Node, seen: set[int]) -> Any:
@@ -129,8 +129,8 @@ def _plain(node: yaml.Node, seen: set[int]) -> Any:
             table: dict[str, Any] = {}
             for key, value in node.value:
                 if not isinstance(key, yaml.ScalarNode) or key.value in table:
-                    what = f"{key.value!r} occurs twice" if isinstance(key, yaml.ScalarNode) else "not a plain name"
-                    raise yaml.MarkedYAMLError(problem=what, problem_mark=key.start_mark)
+                    problem = f"{key.value!r} occurs twice" if isinstance(key, yaml.ScalarNode) else "not a plain name"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
                 table[str(key.value)] = _plain(value, seen)
             return table
         case yaml.SequenceNode():
@@ -138,24 +138,24 @@ def _plain(node: yaml.Node, seen: set[int]) -> Any:
     return str(node.value)
 
 
-def _wrong(failed: ValidationError, root: yaml.Node, where: str) -> UsageError:
+def _wrong(failed: ValidationError, root: yaml.Node, source: str) -> UsageError:
     """Return the first mistake as an error with its line and its step."""
     error = failed.errors()[0]
     names = [part for part in error["loc"] if not str(part).startswith("function-")]
     step = f", step {int(names[1]) + 1}" if len(names) > 1 and names[0] == "steps" else ""
-    said = str(error["msg"]).removeprefix("Value error, ")
+    problem = str(error["msg"]).removeprefix("Value error, ")
     match error["type"]:
         case "extra_forbidden":
             known = ", ".join(_keys_at(names[:-1]))
-            said = f"there is no {names[-1]!r} here" + (f"; there are {known}" if known else "")
+            problem = f"there is no {names[-1]!r} here" + (f"; there are {known}" if known else "")
         case "missing":
-            said = f"{names[-1]!r} is missing"
+            problem = f"{names[-1]!r} is missing"
         case "value_error":
             pass
         case _:
-            what = names[-1] if names else "the file"
-            said = f"{what} cannot be {str(error['input'])[:60]!r}: {said[:1].lower()}{said[1:]}"
-    return UsageError(f"{where}, line {_line_of(root, names)}{step}: {said}.", "docs/recipes.md shows a recipe.")
+            field = names[-1] if names else "the file"
+            problem = f"{field} cannot be {str(error['input'])[:60]!r}: {problem[:1].lower()}{problem[1:]}"
+    return UsageError(f"{source}, line {_line_of(root, names)}{step}: {problem}.", "docs/recipes.md shows a recipe.")
 
 
 def _keys_at(names: list[int | str]) -> list[str]:

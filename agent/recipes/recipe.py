@@ -194,12 +194,12 @@ class Recipe(_Model):
                 raise ValueError(f"no step uses the parameter {{{name}}}")
         return self
 
-    def with_values(self, given: Mapping[str, str]) -> tuple[str, Repeat]:
+    def with_values(self, arguments: Mapping[str, str]) -> tuple[str, Repeat]:
         """Return the instruction and the goal with these values of its parameters. Raises UsageError."""
-        if unknown := sorted(given.keys() - self.parameters.keys()):
+        if unknown := sorted(arguments.keys() - self.parameters.keys()):
             known = ", ".join(self.parameters) or "none"
             raise UsageError(f"The recipe has no parameter {unknown[0]!r}.", f"Its parameters: {known}.")
-        values = {name: given.get(name, one.default) for name, one in self.parameters.items()}
+        values = {name: arguments.get(name, one.default) for name, one in self.parameters.items()}
         if missing := [name for name in values if not values[name]]:
             raise UsageError(f"The recipe needs a value for {missing[0]!r}.", f"Add it: {missing[0]}=VALUE")
         data = self.model_dump(by_alias=True, exclude_unset=True, exclude={"parameters"})
@@ -226,9 +226,9 @@ class Recipe(_Model):
                 steps[number - 1] = step.model_copy(update={"type": typed})
         return self.model_copy(update={"steps": steps})
 
-    def secrets(self, given: Mapping[str, str]) -> list[str]:
+    def secrets(self, arguments: Mapping[str, str]) -> list[str]:
         """Return the values that no record may hold."""
-        return [given[name] for name, one in self.parameters.items() if one.secret and given.get(name)]
+        return [arguments[name] for name, one in self.parameters.items() if one.secret and arguments.get(name)]
 
     def values_in(self, instruction: str) -> dict[str, str] | None:
         """Match an instruction against the recipe's. Return the parameters' values; None if it does not match."""

@@ -76,10 +76,10 @@ class _Deed:
     @property
     def element(self) -> ElementRecord | None:
         """The target as the outline describes it, or as the hit test does if that names another element."""
-        hit, told = next(reversed(self.record.elements), None), self.record.described
+        hit, described = next(reversed(self.record.elements), None), self.record.described
         if hit is None or hit.role in _CONTAINERS - _FIELDS or not hit.name:
-            return told or hit
-        return told if told is not None and told.name == hit.name else hit
+            return described or hit
+        return described if described is not None and described.name == hit.name else hit
 
     @property
     def window(self) -> str:
@@ -309,13 +309,13 @@ def _thing(deed: _Deed) -> _Json:
         named = {"name": words} if words else {}
         role = {} if element is None or element.role in _CONTAINERS else {"role": element.role}
         return {**named, **role, **_in(deed.window), "picture": picture}
-    told = element if isinstance(element, DescribedRecord) else DescribedRecord()
-    called = (element.role in _VALUES and told.label) or element.name
+    described = element if isinstance(element, DescribedRecord) else DescribedRecord()
+    called = (element.role in _VALUES and described.label) or element.name
     name = {"name": re.sub(r"…$", "*", called)} if called else {}
-    role = {"role": element.role} if told.source != "words" else {}
-    if told.alike > 1 and not told.near and "focused" not in element.states:
-        raise _cannot(deed.number, deed.record, f"is about one of {told.alike} things that are called alike")
-    near = {"near": told.near} if told.alike > 1 and told.near else {}
+    role = {"role": element.role} if described.source != "words" else {}
+    if described.alike > 1 and not described.near and "focused" not in element.states:
+        raise _cannot(deed.number, deed.record, f"is about one of {described.alike} things that are called alike")
+    near = {"near": described.near} if described.alike > 1 and described.near else {}
     return {**name, **role, **_in(deed.window), **near}
 
 
@@ -338,13 +338,13 @@ def _wanted_state(deed: _Deed) -> _Json:
 
 def _expected(bundle: Bundle) -> list[_Json]:
     """Return the settings and files that the run changed."""
-    told: list[_Json] = []
+    expected: list[_Json] = []
     for change in bundle.run.receipt.receipt.changes if bundle.run.receipt is not None else ():
         if change.kind == "setting" and change.after is not None:
-            told.append({"setting": change.what, "becomes": change.after})
+            expected.append({"setting": change.what, "becomes": change.after})
         elif change.kind == "file":
-            told.append({"file": change.what, "becomes": "gone" if change.after is None else "written"})
-    return told[:_MOST_EXPECTED]
+            expected.append({"file": change.what, "becomes": "gone" if change.after is None else "written"})
+    return expected[:_MOST_EXPECTED]
 
 
 def _put(old: str, new: str, text: str) -> str:

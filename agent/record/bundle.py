@@ -91,41 +91,41 @@ class Recorder:
             self._handle(event)
 
     def _handle(self, event: events.Event) -> None:
-        told = fields_of(event)
+        fields = fields_of(event)
         match event:
             case events.RunStarted():
-                self._run |= told | {"instruction": self._run["instruction"]}
+                self._run |= fields | {"instruction": self._run["instruction"]}
                 self._write_run()
             case events.Observed():
                 self._flush_step()
-                self._observed(event, told)
+                self._observed(event, fields)
             case events.Consulted():
-                self._current["consulted"].append(_without(told, "step"))
-                self._count(told["usage"])
+                self._current["consulted"].append(_without(fields, "step"))
+                self._count(fields["usage"])
             case events.Decided():
-                self._decided(event, told)
+                self._decided(event, fields)
             case events.ApprovalAsked():
-                asked = {name: told[name] for name in ("reason", "scope", "aim")}
+                question = {name: fields[name] for name in ("reason", "scope", "aim")}
                 self._action(event.index).update(
-                    approval=ApprovalRecord().model_dump() | asked, aim=told["aim"], fate="unanswered"
+                    approval=ApprovalRecord().model_dump() | question, aim=fields["aim"], fate="unanswered"
                 )
             case events.ApprovalGiven():
-                self._approved(event, told)
+                self._approved(event, fields)
             case events.Dropped():
                 self._action(event.index)["fate"] = event.why
             case (
                 events.Paused() | events.Resumed() | events.UserActed() | events.PersonSaid() | events.HandedOver()
                 | events.HandedBack() | events.ReliefAsked()
             ):  # fmt: skip
-                happened = {"event": type(event).__name__} | _without(told, "image") | {"at": self._elapsed()}
+                happened = {"event": type(event).__name__} | _without(fields, "image") | {"at": self._elapsed()}
                 self._before.append(happened)
                 if isinstance(event, events.ReliefAsked) and event.image is not None:
                     self._write_file(event.file, event.image.data)  # what the person is asked about
             case events.Acted():
-                self._acted(event, told)
+                self._acted(event, fields)
             case events.StepFinished():
                 step = self._current
-                step |= {name: told[name] for name in ("changed", "note", "reply")}
+                step |= {name: fields[name] for name in ("changed", "note", "reply")}
                 step["milliseconds"] |= {name: round(value, 2) for name, value in event.milliseconds.items()}
                 self._flush_step()
             case events.Warned(message):
@@ -133,14 +133,14 @@ class Recorder:
                 self._run["warnings"] = [*self._run["warnings"], message][-20:]
                 self._write_run()
             case events.Receipt():
-                self._keep_receipt(event, told)
+                self._keep_receipt(event, fields)
             case events.RunFinished():
                 self._flush_step()
                 self._mask_earlier()
-                self._finish(event, told)
+                self._finish(event, fields)
 
-    def _keep_receipt(self, event: events.Receipt, told: Json) -> None:
-        self._run["receipt"] = told | {"changes": [{"undo": None} | change.to_json() for change in event.changes]}
+    def _keep_receipt(self, event: events.Receipt, fields: Json) -> None:
+        self._run["receipt"] = fields | {"changes": [{"undo": None} | change.to_json() for change in event.changes]}
         try:
             self._write_run()
         except OSError:  # keep the remaining space for the end of the run
@@ -161,10 +161,10 @@ class Recorder:
     def _elapsed(self) -> float:
         return round(time.monotonic() - self._clock, 3)
 
-    def _observed(self, event: events.Observed, told: Json) -> None:
+    def _observed(self, event: events.Observed, fields: Json) -> None:
         self._step = None
         step = self._current
-        step |= {name: told[name] for name in ("step", "viewport", "milliseconds", "boxes")}
+        step |= {name: fields[name] for name in ("step", "viewport", "milliseconds", "boxes")}
         step |= {"at": self._elapsed(), "before": self._before, "screen": event.digest}
         step["tokens"] = {"prompt": 0, "completion": 0, "cached": 0}
         self._before = []
@@ -176,24 +176,24 @@ class Recorder:
             size = {"width": image.size.width, "height": image.size.height}
             step["images"].append({"file": file, **size, "tokens": event.tokens})
 
-    def _approved(self, event: events.ApprovalGiven, told: Json) -> None:
+    def _approved(self, event: events.ApprovalGiven, fields: Json) -> None:
         action = self._action(event.index)
-        action["approval"] = (action["approval"] or ApprovalRecord().model_dump()) | _without(told, "step", "index")
+        action["approval"] = (action["approval"] or ApprovalRecord().model_dump()) | _without(fields, "step", "index")
         action["approval"]["at"] = self._elapsed()
         if event.instead is not None:
-            action["aim"] = told["instead_aim"]
+            action["aim"] = fields["instead_aim"]
         decided: dict[str, Fate] = {"refused": "refused", "skipped": "skipped", "told": "told"}
         action["fate"] = decided.get(event.answer, "broken off")
 
-    def _acted(self, event: events.Acted, told: Json) -> None:
+    def _acted(self, event: events.Acted, fields: Json) -> None:
         action = self._action(event.index)
         action |= {
-            name: told[name] for name in ("executed", "dry_run", "detail", "error", "aim", "elements", "described")
+            name: fields[name] for name in ("executed", "dry_run", "detail", "error", "aim", "elements", "described")
         }
         action["fate"] = _fate_of(event, action["fate"])
         self._touched |= event.executed and not event.dry_run
         if (action["approval"] or {}).get("instead") is None:
-            _place_at_pointer(action["target"], told["target"])
+            _place_at_pointer(action["target"], fields["target"])
         seen = self._seen
         if event.dry_run and seen is not None and seen.images:  # keep the surroundings of the target, marked
             crop = target_crop(seen.images[0], seen.viewport, event.target)
@@ -207,19 +207,24 @@ class Recorder:
         for name, count in usage.items():
             tokens[name] = None if count is None else (tokens[name] or 0) + count
 
-    def _decided(self, event: events.Decided, told: Json) -> None:
+    def _decided(self, event: events.Decided, fields: Json) -> None:
         step = self._current
-        answer = {"raw": event.raw, "model": event.model or None, "failure": told["failure"], "parts": told["answer"]}
+        answer = {
+            "raw": event.raw,
+            "model": event.model or None,
+            "failure": fields["failure"],
+            "parts": fields["answer"],
+        }
         step["answers"].append(answer)
-        step |= {name: told[name] for name in ("thought", "doubt", "by")}
+        step |= {name: fields[name] for name in ("thought", "doubt", "by")}
         step["error"] = None if event.failure is None else event.failure.message
-        calls = told["calls"][: len(event.actions)]
+        calls = fields["calls"][: len(event.actions)]
         step["actions"] = [
             ActionRecord(grid=None if action is None else _grid(action)).model_dump()
             | {"call": call, "action": written, "target": target, "fate": _undone_fate(target)}
-            for action, call, written, target in zip_longest(event.actions, calls, told["actions"], told["targets"])
+            for action, call, written, target in zip_longest(event.actions, calls, fields["actions"], fields["targets"])
         ]
-        self._count(told["usage"])
+        self._count(fields["usage"])
         for name, value in event.milliseconds.items():  # several tries add up
             step["milliseconds"][name] = round(step["milliseconds"].get(name, 0) + value, 2)
 
@@ -248,11 +253,11 @@ class Recorder:
             os.close(self._steps_file)
             self._steps_file = _open(path, os.O_APPEND)
 
-    def _finish(self, event: events.RunFinished, told: Json) -> None:
-        self._run |= {name: told[name] for name in ("outcome", "status", "evidence", "verified", "steps", "seconds")}
+    def _finish(self, event: events.RunFinished, fields: Json) -> None:
+        self._run |= {name: fields[name] for name in ("outcome", "status", "evidence", "verified", "steps", "seconds")}
         self._run |= {
             "message": self.redactor.text(event.message)[:_MESSAGE_CHARS], "recorded": self._recorded,
-            "tokens": told["usage"], "masked": self.redactor.found,
+            "tokens": fields["usage"], "masked": self.redactor.found,
             "finished": datetime.now().astimezone().isoformat(timespec="milliseconds"),
         }  # fmt: skip
         self._write_run()
@@ -304,8 +309,8 @@ class Recorder:
                 os.close(handle)
 
 
-def _without(told: Json, *names: str) -> Json:
-    return {key: value for key, value in told.items() if key not in names}
+def _without(fields: Json, *names: str) -> Json:
+    return {key: value for key, value in fields.items() if key not in names}
 
 
 def _no_receipt(remark: str) -> Json:

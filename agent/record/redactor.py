@@ -50,9 +50,11 @@ class Rules:
                 for rule in data.get("rules", [])
             ]
             names = ("thought", "question", "asked", "field")
-            said = (data.get(name, {}).get("pattern") for name in names)
+            patterns = (data.get(name, {}).get("pattern") for name in names)
             of_typed = {
-                name: re.compile(one, re.IGNORECASE) for name, one in zip(names, said, strict=True) if one is not None
+                name: re.compile(one, re.IGNORECASE)
+                for name, one in zip(names, patterns, strict=True)
+                if one is not None
             }
         except (AttributeError, KeyError, TypeError, re.error) as error:
             raise UsageError(f"A redaction rule is wrong: {error}.", "A rule needs name and pattern.") from error
@@ -103,11 +105,11 @@ class Redactor:
     def data(self, value: Any) -> Any:
         """Return a JSON value with every text masked. A secret that one part reveals is masked in all parts."""
         texts = _texts(value)
-        told: Any = value if isinstance(value, dict) else {}
-        self._keys.at(told.get("step"), told.get("targets"))
-        answers = [*_answers(told)]
+        record: Any = value if isinstance(value, dict) else {}
+        self._keys.at(record.get("step"), record.get("targets"))
+        answers = [*_answers(record)]
         # The thought of an answer that could not be read is somewhere in it.
-        thoughts = [told.get("thought"), *_unread(told)]
+        thoughts = [record.get("thought"), *_unread(record)]
         of_secrets = any(_says(self._rules.thought, text) for text in thoughts)
         typed = [text for text, is_typed in texts.items() if is_typed]
         typed += [text for answer in answers for text in typed_in(answer)]
@@ -117,15 +119,15 @@ class Redactor:
             self._learn_typed(text)
             if of_secrets:
                 self._remember(text.strip(), _SHORTEST)
-        for index, action in _actions(told):
+        for index, action in _actions(record):
             self._learn_place(index, action, of_secrets)
         self._learn_spelled()
-        for _, action in _actions(told):
-            self._learn_reply(action.get("target"), told.get("reply"))
+        for _, action in _actions(record):
+            self._learn_reply(action.get("target"), record.get("reply"))
             approval = action.get("approval")
             self._mask_shortened(action.get("target"))
             self._mask_shortened((approval if isinstance(approval, dict) else action).get("instead"))
-        for target in told.get("targets") or ():
+        for target in record.get("targets") or ():
             self._mask_shortened(target)
         masked = {text: self._masked(text) for text in texts}
         masked |= {text: _mask(text.strip()) for text in texts if text.strip() in self._short}
@@ -148,13 +150,13 @@ class Redactor:
     def _learn_place(self, index: int, action: dict[str, Any], of_secrets: bool) -> None:
         """Learn the text entered into a field for secrets, or into a place that the policy calls one."""
         approval = action.get("approval")
-        asked: dict[str, Any] = approval if isinstance(approval, dict) else action
+        approval_fields: dict[str, Any] = approval if isinstance(approval, dict) else action
         into_field = any(_says(self._rules.field, one.get("role")) for one in _parts(action, "elements"))
-        instead = asked.get("instead")
+        instead = approval_fields.get("instead")
         for target, reason in ((action.get("target"), "reason"), (instead, "instead_reason")):
             # The elements belong to the action carried out: the person's change of it, if any.
             here = into_field and (instead is None or target is instead)
-            here = here or _says(self._rules.asked, asked.get(reason))
+            here = here or _says(self._rules.asked, approval_fields.get(reason))
             if here or of_secrets or self._keys.releases(target):
                 self._keys.learn(index, target)
             if here:
@@ -171,8 +173,8 @@ class Redactor:
 
     def _learn_reply(self, target: Any, reply: Any) -> None:
         """Learn a person's reply to a question for a password."""
-        asked, pattern = target.get("question") if isinstance(target, dict) else None, self._rules.question
-        if isinstance(asked, str) and isinstance(reply, str) and pattern is not None and pattern.search(asked):
+        question, pattern = target.get("question") if isinstance(target, dict) else None, self._rules.question
+        if isinstance(question, str) and isinstance(reply, str) and pattern is not None and pattern.search(question):
             self._remember(reply.strip(), _SHORTEST)
 
     def _mask_shortened(self, target: Any) -> None:
@@ -257,23 +259,23 @@ def _says(pattern: re.Pattern[str] | None, text: Any) -> bool:
     return pattern is not None and isinstance(text, str) and pattern.search(text) is not None
 
 
-def _parts(told: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def _parts(record: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """The tables in a list of a step; empty where it has no such list."""
-    items = told.get(name)
+    items = record.get(name)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _unread(told: dict[str, Any]) -> Iterator[str]:
+def _unread(record: dict[str, Any]) -> Iterator[str]:
     """The unparsable answers of a step or an event."""
-    for answer in (told, *_parts(told, "answers")):
+    for answer in (record, *_parts(record, "answers")):
         if answer.get("failure") and isinstance(answer.get("raw"), str):
             yield answer["raw"]
 
 
-def _answers(told: dict[str, Any]) -> Iterator[str]:
+def _answers(record: dict[str, Any]) -> Iterator[str]:
     """The model's answers in a step or an event, as it wrote them."""
-    for answer in (told, *_parts(told, "answers")):
-        raw = answer.get("raw", answer.get("text") if told.get("event") == "ModelDelta" else None)
+    for answer in (record, *_parts(record, "answers")):
+        raw = answer.get("raw", answer.get("text") if record.get("event") == "ModelDelta" else None)
         if isinstance(raw, str):
             yield raw
         parts = answer.get("parts") or answer.get("answer")
@@ -282,11 +284,11 @@ def _answers(told: dict[str, Any]) -> Iterator[str]:
                 yield call["arguments"]
 
 
-def _actions(told: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _actions(record: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each table that may hold an action, with its index: the step or event itself, then its actions."""
-    index = told.get("index")
-    yield index if isinstance(index, int) else 0, told
-    yield from enumerate(_parts(told, "actions"))
+    index = record.get("index")
+    yield index if isinstance(index, int) else 0, record
+    yield from enumerate(_parts(record, "actions"))
 
 
 def _texts(value: Any) -> dict[str, bool]:

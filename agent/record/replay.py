@@ -69,8 +69,8 @@ def _replay_answer(
     assert step.viewport is not None
     last = step.answers[-1]
     sent = tuple(Size(image.width, image.height) for image in step.images) or (Size(1, 1),)
-    told = _outline(step)
-    result = family.plan(last.answer) if isinstance(family, Planner) else family.parse_seen(last.answer, sent, told)
+    outline = _outline(step)
+    result = family.plan(last.answer) if isinstance(family, Planner) else family.parse_seen(last.answer, sent, outline)
     blank = replace(blank, thought=result.thought)
     if isinstance(result, ParseFailure):
         masked = is_masked(last.model_dump())

@@ -135,8 +135,8 @@ class ActionRecord(Record):
     @property
     def proposed(self) -> str:
         """What the model proposed, in words like `words`."""
-        asked = self.approval
-        return self._words(self.target, self.aim if asked is None or asked.instead is None else asked.aim)
+        approval = self.approval
+        return self._words(self.target, self.aim if approval is None or approval.instead is None else approval.aim)
 
     @property
     def changed_to(self) -> str:
@@ -144,9 +144,9 @@ class ActionRecord(Record):
         return self.words if self.approval is not None and self.approval.instead is not None else ""
 
     @staticmethod
-    def _words(told: dict[str, Any] | None, aim: AimRecord) -> str:
-        action = read_action(told)
-        return str((told or {}).get("type") or "") if action is None else named(action, aim.aim)
+    def _words(data: dict[str, Any] | None, aim: AimRecord) -> str:
+        action = read_action(data)
+        return str((data or {}).get("type") or "") if action is None else named(action, aim.aim)
 
     @property
     def became(self) -> Fate:

@@ -91,7 +91,7 @@ class RunTrace:
                 self._begin_step(step, event.at - sum(event.milliseconds.values()) / 1000)
                 self._add("look", event.at, event.milliseconds, {"mai_agent.images": len(images)})
             case Decided(usage=usage):
-                told: dict[str, Any] = {
+                attributes: dict[str, Any] = {
                     "gen_ai.operation.name": "chat",
                     "gen_ai.response.model": event.model or None,
                     "gen_ai.usage.input_tokens": usage.prompt,
@@ -99,17 +99,17 @@ class RunTrace:
                     "gen_ai.usage.cache_read.input_tokens": usage.cached,
                     "error.type": event.failure.kind if event.failure else None,
                 }
-                self._add("chat", event.at, event.milliseconds, told)
+                self._add("chat", event.at, event.milliseconds, attributes)
             case Consulted():
-                told = {"gen_ai.operation.name": "chat", "gen_ai.response.model": event.model}
-                self._add("chat", event.at, {"model": event.milliseconds}, told | {"mai_agent.why": event.why})
+                attributes = {"gen_ai.operation.name": "chat", "gen_ai.response.model": event.model}
+                self._add("chat", event.at, {"model": event.milliseconds}, attributes | {"mai_agent.why": event.why})
             case ApprovalGiven():
                 self._add("wait for the person", event.at, {"person": event.milliseconds}, {"allowed": event.allowed})
             case Acted():
                 name = str(action_json(event.target)["type"])
-                told = {"gen_ai.tool.name": name, "gen_ai.operation.name": "execute_tool"}
-                told |= {"error.type": "failed" if event.error else None, "mai_agent.dry_run": event.dry_run}
-                self._add(f"execute_tool {name}", event.at, {"act": event.milliseconds}, told)
+                attributes = {"gen_ai.tool.name": name, "gen_ai.operation.name": "execute_tool"}
+                attributes |= {"error.type": "failed" if event.error else None, "mai_agent.dry_run": event.dry_run}
+                self._add(f"execute_tool {name}", event.at, {"act": event.milliseconds}, attributes)
             case StepFinished():
                 if settled := event.milliseconds.get("settle"):
                     self._add("settle", event.at, {"settle": settled}, {})

@@ -133,11 +133,11 @@ async def run(
                 machine=real.abilities.machine,
             )
         )
-        told = desktop.watch(request.stop_key, steering)
+        watch_remark = desktop.watch(request.stop_key, steering)
         remarks = [remark for model in models.values() for remark in model.remarks] + [*tools.remarks, untold, without]
         reads = request.policy.mode != "never" or actor.family.facts.outline or settings.see != "screenshot"
         remarks += desktop.remarks(judged=request.policy.mode != "never")
-        for remark in filter(None, [*remarks, unread if reads else "", registered.remark, told]):
+        for remark in filter(None, [*remarks, unread if reads else "", registered.remark, watch_remark]):
             emit(Warned(remark))
         recorded = [Path(request.bundle).absolute()] if request.bundle else []
         context = RunContext(
@@ -227,9 +227,9 @@ def _fitted(settings: RunSettings, actor: ServedModel, request: Request) -> RunS
     """Adapt the settings to the model's limits and kind. Raises UsageError."""
     # The built-in engine finds settings by names, which depend on desktop and language
     if actor.endpoint.kind == "literal":
-        told = os.environ if request.environ is None else request.environ
-        where = {name: told[name] for name in _TELLS_DESKTOP if name in told}
-        options = {"environ": where, "asks": request.policy.mode != "never" and not settings.dry_run}
+        environ = os.environ if request.environ is None else request.environ
+        variables = {name: environ[name] for name in _TELLS_DESKTOP if name in environ}
+        options = {"environ": variables, "asks": request.policy.mode != "never" and not settings.dry_run}
         settings = replace(settings, options={**settings.options, **options}, own_engine=True, loop_rule=_OWN_LOOP_RULE)
     facts = actor.family.facts
     if not actor.family.acts:

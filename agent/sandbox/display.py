@@ -54,9 +54,9 @@ def release(folder: Path) -> None:
     with suppress(OSError):
         for place in SOCKETS.iterdir():
             with suppress(OSError):
-                there = place.readlink() if place.is_symlink() else place
-                lost = there.parent.match("mai-agent-sandbox-*/tmp/.X11-unix") and not there.parent.exists()
-                if there.parent == target or lost:
+                destination = place.readlink() if place.is_symlink() else place
+                lost = destination.parent.match("mai-agent-sandbox-*/tmp/.X11-unix") and not destination.parent.exists()
+                if destination.parent == target or lost:
                     place.unlink()
 
 

@@ -44,7 +44,7 @@ def _tried(network: Network, ordinary: bool) -> tuple[list[str], tuple[str, str]
     """Return the bubblewrap arguments that create the namespaces, or why all variants fail."""
     if shutil.which("bwrap") is None:
         return [], ("bubblewrap is not installed.", _INSTALL)
-    said = ""
+    reason = ""
     for words in _namespaces(network, ordinary=ordinary):
         try:
             done = subprocess.run(
@@ -55,8 +55,8 @@ def _tried(network: Network, ordinary: bool) -> tuple[list[str], tuple[str, str]
             return [], (f"bubblewrap cannot be run ({error}).", _INSTALL)
         if done.returncode == 0:
             return words, None
-        said = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
-    return [], (f"This system does not let programs be isolated ({said[:200].removesuffix('.')}).", _ALLOW)
+        reason = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
+    return [], (f"This system does not let programs be isolated ({reason[:200].removesuffix('.')}).", _ALLOW)
 
 
 def isolated(folder: Path, network: Network, also: tuple[str, ...] = (), *, ordinary: bool = False) -> list[str]:
@@ -77,8 +77,8 @@ def isolated(folder: Path, network: Network, also: tuple[str, ...] = (), *, ordi
 
 def _accounts(folder: Path) -> Path:
     """Write a passwd file with an account for root's uid inside, because a bus does not start without one."""
-    told = Path("/etc/passwd").read_text(encoding="utf-8", errors="replace").splitlines()
-    others = [line for line in told if line.split(":")[2:3] != [_NOBODY]]
+    lines = Path("/etc/passwd").read_text(encoding="utf-8", errors="replace").splitlines()
+    others = [line for line in lines if line.split(":")[2:3] != [_NOBODY]]
     path = folder / "passwd"
     somebody = f"somebody:x:{_NOBODY}:{_NOBODY}::{folder}/home:{pwd.getpwuid(0).pw_shell}"
     path.write_text("\n".join([*others, somebody, ""]), encoding="utf-8")

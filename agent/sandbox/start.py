@@ -190,9 +190,9 @@ def _first_line(command: list[str], environ: Environ, what: str, check: Callable
         program = start_inside(command, environ, stdout=subprocess.PIPE)
     except OSError as error:
         log = Path(environ[LAUNCHER_SOCKET]).with_name("door.log")
-        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise EnvironmentLacksError(
-            f"{what} could not be started ({said[-1][:200] if said else error}).", "`mai-agent doctor` may say why."
+            f"{what} could not be started ({lines[-1][:200] if lines else error}).", "`mai-agent doctor` may say why."
         ) from error
     assert program.stdout is not None
     with program.stdout as output:

@@ -51,7 +51,7 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
         lines_of(word for word in words if word.is_text), key=lambda line: (line[0].box.top, line[0].box.left)
     )
     read = [_in_desktop(word, viewport) for line in lines for word in line]  # in reading order
-    told: set[int] = set()
+    matched_words: set[int] = set()
     elements = []
     for element in tree.elements:
         own = [index for index, one in enumerate(read) if element.box.contains(one.middle)]
@@ -59,12 +59,12 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
         if not 0 < len(own) <= _MOST_WORDS:
             elements.append(element)
         elif any(agreement(text, on_it) >= _SAME for text in (element.name, element.value or "") if text):
-            told.update(own)
+            matched_words.update(own)
             elements.append(replace(element, source="both"))
         else:
             trusted = element.trusted and not _contradicts(element, [read[index] for index in own])
             elements.append(replace(element, trusted=trusted))
-    left = [one for index, one in enumerate(read) if index not in told]
+    left = [one for index, one in enumerate(read) if index not in matched_words]
     return replace(tree, elements=(*elements, *_labels(left, elements, tree)))
 
 

@@ -59,12 +59,12 @@ _LONGEST = 60
 
 def element_words(role: str, name: str, states: Collection[str]) -> str:
     """Describe an element by role, name and states."""
-    told = [state for state in _TOLD if state in states]
-    if role in _CHECKABLE and "checked" not in told:
-        told.insert(0, "not checked")
+    shown_states = [state for state in _TOLD if state in states]
+    if role in _CHECKABLE and "checked" not in shown_states:
+        shown_states.insert(0, "not checked")
     line = " ".join(name.split())
     called = f" “{line if len(line) <= _LONGEST else line[: _LONGEST - 1] + '…'}”" if line else ""
-    return f"{role}{called}" + (f" ({', '.join(told)})" if told else "")
+    return f"{role}{called}" + (f" ({', '.join(shown_states)})" if shown_states else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ class Numbers:
     def _number(self, element: Element, taken: set[int]) -> int:
         known = self._given[(element.app, element.window, element.role, element.name or element.label)]
         free = [number for number, _ in known if number not in taken]
-        where = dict(known)
-        number = min(free, key=lambda one: _distance(where[one], element.box), default=0)
+        boxes = dict(known)
+        number = min(free, key=lambda one: _distance(boxes[one], element.box), default=0)
         if not number:
             number, self._next = self._next, self._next + 1
             known.append((number, element.box))

@@ -85,8 +85,8 @@ def _without_parts(elements: Sequence[Element]) -> list[Element]:
         for one in elements
         if one.source != "words"
         or not any(
-            one is not whole and one.name != whole.name and one.name in whole.name and _inside(one.box, whole.box)
-            for whole in words
+            one is not longer and one.name != longer.name and one.name in longer.name and _inside(one.box, longer.box)
+            for longer in words
         )
     ]
 
@@ -117,9 +117,9 @@ def _line(element: Element, outline: Outline, grid: Grid) -> str:
     words = words.replace("“", '"').replace("”", '"')
     told_value = element.value and "password" not in element.role
     value = f' = "{_plain(element.value or "")}"' if told_value else ""
-    told = [state for state in _TOLD if state in element.states]
+    shown_states = [state for state in _TOLD if state in element.states]
     centre = outline.centre(element, grid)
-    states = f" [{', '.join(told)}]" if told else ""
+    states = f" [{', '.join(shown_states)}]" if shown_states else ""
     return f"{element.id} {words}{value}{states} @ {centre.x:.0f},{centre.y:.0f}"
 
 

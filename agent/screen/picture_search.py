@@ -69,9 +69,9 @@ def cut_out(shot: "Image", size: Size, point: DesktopPoint, box: Region | None, 
     part = shot.convert("RGB").crop((x - right, y - down, x + right, y + down))
     if _grays(part).std() < _LEAST_CONTRAST:
         return ""
-    file, told = io.BytesIO(), PngInfo()
-    told.add_text(_SCALE, f"{scale[0]:.4f} {scale[1]:.4f}")
-    part.quantize(_LEVELS).save(file, "png", optimize=True, pnginfo=None if scale == (1, 1) else told)
+    file, metadata = io.BytesIO(), PngInfo()
+    metadata.add_text(_SCALE, f"{scale[0]:.4f} {scale[1]:.4f}")
+    part.quantize(_LEVELS).save(file, "png", optimize=True, pnginfo=None if scale == (1, 1) else metadata)
     picture = base64.b64encode(file.getvalue()).decode()
     return picture if not once or len(places_of(picture, shot, size)) == 1 else ""
 
@@ -88,8 +88,8 @@ def read_picture(picture: str) -> Picture:
     grays, tint = _grays(opened), _tint(opened)
     if grays.std() < 1:
         raise ValueError("that picture shows nothing")
-    told = re.fullmatch(r"(\d\.\d{4}) (\d\.\d{4})", str(opened.info.get(_SCALE, "1.0000 1.0000")))
-    across, down = (float(number) for number in told.groups()) if told else (0.0, 0.0)
+    scale = re.fullmatch(r"(\d\.\d{4}) (\d\.\d{4})", str(opened.info.get(_SCALE, "1.0000 1.0000")))
+    across, down = (float(number) for number in scale.groups()) if scale else (0.0, 0.0)
     if min(across, down) < _LEAST_SCALE or max(across, down) > 1 / _LEAST_SCALE:
         raise ValueError("that picture has no scale as `mai-agent save` writes it")
     return Picture(grays, tint, across, down)
@@ -137,8 +137,8 @@ def _places(wanted: Picture, screen: "Image") -> list[Region]:
         if alike.max() < _ALIKE:
             break
         top, left = (int(at) for at in np.unravel_index(alike.argmax(), alike.shape))
-        there = screen.crop((left, top, left + wide, top + high))
-        if abs(_tint(there) - wanted.tint).max() <= _OTHER_TINT:
+        part = screen.crop((left, top, left + wide, top + high))
+        if abs(_tint(part) - wanted.tint).max() <= _OTHER_TINT:
             found.append(Region(left, top, wide, high))
         alike[max(0, top - high // 2) : top + high // 2 + 1, max(0, left - wide // 2) : left + wide // 2 + 1] = 0
     return found

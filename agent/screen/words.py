@@ -74,11 +74,11 @@ class WordReader:
         import numpy as np
 
         grey: Grey = np.asarray(image.convert("L"))
-        whole = Box(0, 0, image.width, image.height)
-        around = tuple(_framed(box) for box in windows) if windows is not None else (whole,)
+        screen = Box(0, 0, image.width, image.height)
+        around = tuple(_framed(box) for box in windows) if windows is not None else (screen,)
         self._looks = [look for look in self._looks if look.grey.shape == grey.shape]
         self.pixels_read = 0
-        words = self._reread(grey, around) if self._looks else self._read(grey, around, whole)
+        words = self._reread(grey, around) if self._looks else self._read(grey, around, screen)
         self._looks = [*self._looks[-_KEPT + 1 :], _Look(grey, around, words)]
         return words
 
@@ -156,11 +156,11 @@ def _changed(grey: "Grey", last: _Look) -> list[Box]:
     regions = [_grown(box, _SQUARE, grey.shape) for box in blobs(_squares(grey != last.grey))]
     regions = _apart(regions)
     while True:
-        whole = [Box.around([region, *(line for line in lines if line.overlaps(region))]) for region in regions]
-        whole = _apart([_clipped(box, grey.shape) for box in whole])
-        if whole == regions:
+        extended = [Box.around([region, *(line for line in lines if line.overlaps(region))]) for region in regions]
+        extended = _apart([_clipped(box, grey.shape) for box in extended])
+        if extended == regions:
             return regions
-        regions = whole
+        regions = extended
 
 
 def _squares(pixels: "Mask") -> "Mask":
@@ -185,11 +185,11 @@ def _apart(boxes: Iterable[Box]) -> list[Box]:
     """Merge overlapping boxes until none overlap."""
     apart: list[Box] = []
     for box in boxes:
-        whole = box
-        while touched := [other for other in apart if other.overlaps(whole)]:
+        merged = box
+        while touched := [other for other in apart if other.overlaps(merged)]:
             apart = [other for other in apart if other not in touched]
-            whole = Box.around([whole, *touched])
-        apart.append(whole)
+            merged = Box.around([merged, *touched])
+        apart.append(merged)
     return apart
 
 

@@ -145,8 +145,8 @@ class _Connection:
                     await self._over.wait()
             except Exception as error:  # a server may fail in any way; the run goes on without it
                 errors.seek(0)
-                said = errors.read()[-2000:].strip().splitlines()
-                why = on_one_line(said[-1])[:200] if said else _first_line(error)
+                lines = errors.read()[-2000:].strip().splitlines()
+                why = on_one_line(lines[-1])[:200] if lines else _first_line(error)
                 self.remark = f"The MCP server {self.name} does not work; its tools are not offered: {why}"
             finally:
                 self._client = None

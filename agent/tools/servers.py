@@ -63,8 +63,8 @@ def _server(path: Path, name: str, entry: Any) -> ToolServer:
         server = ToolServer.model_validate(entry)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, (name, *first["loc"])))
-        raise UsageError(f"In {path}, {where}: {first['msg']}.", "Mend the entry.") from error
+        location = ".".join(map(str, (name, *first["loc"])))
+        raise UsageError(f"In {path}, {location}: {first['msg']}.", "Mend the entry.") from error
     if not server.reachable:
         raise UsageError(f"In {path}, {name} needs a command or a url, and not both.", "Mend the entry.")
     return server

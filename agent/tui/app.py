@@ -165,7 +165,7 @@ class MaiApp(App[int]):
                     binding.description, ([], partial(self.run_action, binding.action, active.node))
                 )
                 keys.append(self.get_key_display(binding))
-        for what, (keys, do) in does.items():
-            yield SystemCommand(what, " ".join(keys), do)
+        for description, (keys, do) in does.items():
+            yield SystemCommand(description, " ".join(keys), do)
         yield SystemCommand("Theme: choose the colours", "Dark, light, or the terminal's own", self.action_change_theme)
         yield SystemCommand("Keys of this screen", "Beside what is shown", self.action_show_help_panel)

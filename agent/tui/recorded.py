@@ -63,7 +63,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
     target = finals[-1]
     error = next((one.error for one in actions if one.error), None)
     words = "; ".join(one.words or "no action" for one in actions)
-    asked = [one.approval for one in actions if one.approval is not None]
+    approvals = [one.approval for one in actions if one.approval is not None]
     return Row(
         number=step.step,
         mark=_mark(actions, target, error),
@@ -80,7 +80,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         image=bundle.path / step.image.file if step.image and step.image.file else None,
         found="\n".join(step.how),
         hit="; ".join(one.hit for one in actions if one.hit),
-        deed=next(filter(None, (deed(one.answer, one.by, one.note) for one in asked)), ""),
+        deed=next(filter(None, (deed(one.answer, one.by, one.note) for one in approvals)), ""),
         proposed="; ".join(one.proposed for one in actions if one.changed_to),
         approval="\n".join(_approval(one, one.approval) for one in actions if one.approval is not None),
         outcome=error or step.reply or _not_done(actions) or _detail(actions[-1]),
@@ -115,11 +115,11 @@ def _mark(actions: list[ActionRecord], last: Action[DesktopPoint] | None, error:
 
 
 def _approval(action: ActionRecord, approval: ApprovalRecord) -> str:
-    asked = f"asked because {approval.reason}"
+    question = f"asked because {approval.reason}"
     if approval.instead is None:
-        return f"{asked}: {approval.words}"
+        return f"{question}: {approval.words}"
     reason, by = approval.instead_reason, approval.by or "you"
-    return f"{asked}\n{change_words(action.changed_to, by, reason, approval.note)}"
+    return f"{question}\n{change_words(action.changed_to, by, reason, approval.note)}"
 
 
 def replayed_view(bundle: Bundle) -> RunView:

@@ -138,9 +138,9 @@ class RunView:
         """A finished run as a line above the next one."""
         if not self.instruction:
             return []
-        told = "\n".join([self.stage, "", *(line.words for line in self.receipt), "", *self.evidence])
+        text = "\n".join([self.stage, "", *(line.words for line in self.receipt), "", *self.evidence])
         mark = _ENDED[self.ending[1]]
-        return [Row(None, mark, self.title, thought=told.strip(), deed=self.outcome_words, earlier=True)]
+        return [Row(None, mark, self.title, thought=text.strip(), deed=self.outcome_words, earlier=True)]
 
     @property
     def active(self) -> bool:

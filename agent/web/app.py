@@ -169,23 +169,23 @@ class _Routes:
         return _plain("There is no such screenshot.", 404) if file is None else FileResponse(file, headers=_HEADERS)
 
     async def decide(self, request: Request) -> Response:
-        said = await _said(request, "question", "answer", "text")
-        return _done(said is not None and self._live.decide(said["question"], said["answer"], said["text"]))
+        texts = await _said(request, "question", "answer", "text")
+        return _done(texts is not None and self._live.decide(texts["question"], texts["answer"], texts["text"]))
 
     async def control(self, request: Request) -> Response:
-        said = await _said(request, "what", "text")
-        return _done(said is not None and self._live.control(said["what"], said["text"]))
+        texts = await _said(request, "what", "text")
+        return _done(texts is not None and self._live.control(texts["what"], texts["text"]))
 
 
 async def _said(request: Request, *names: str) -> dict[str, str] | None:
     """Return the texts of a JSON request; None for any other request."""
     try:
-        said: Any = json.loads(await request.body())
+        body: Any = json.loads(await request.body())
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or not all(isinstance(said.get(name, ""), str) for name in names):
+    if not isinstance(body, dict) or not all(isinstance(body.get(name, ""), str) for name in names):
         return None
-    return {name: said.get(name, "") for name in names}
+    return {name: body.get(name, "") for name in names}
 
 
 def _done(done: bool) -> Response:

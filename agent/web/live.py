@@ -137,22 +137,22 @@ class Live:
         self.tell()
         return True
 
-    def control(self, what: str, text: str) -> bool:
+    def control(self, command: str, text: str) -> bool:
         """Steer the run: pause, resume, step, stop, tell; or start the next one. Return whether that was possible."""
         run = self.runs.run
-        if what == "start":
+        if command == "start":
             if self.start is None or self._running or not text.strip():
                 return False
             self._running = True
             self.start(text.strip())
         elif run is None or not self._running:
             return False
-        elif what == "stop":
+        elif command == "stop":
             self.runs.stop("you stopped it")
-        elif what == "tell":
+        elif command == "tell":
             run.steering.tell(text)
-        elif what in ("pause", "resume", "step"):
-            {"pause": run.steering.pause, "resume": run.steering.resume, "step": run.steering.step}[what]()
+        elif command in ("pause", "resume", "step"):
+            {"pause": run.steering.pause, "resume": run.steering.resume, "step": run.steering.step}[command]()
         else:
             return False
         self.tell()
@@ -199,8 +199,10 @@ class Live:
                 pictures.append({"url": url, "thumb": url, "size": size, "reduced": False})
         if pending is not None and steps:
             _under_way(steps[-1], "waits for you" if self.question else "under way")
-        whole = view_run(bundle) | {"reduced": 0, "problem": ""} | ({} if self._bundle else {"facts": [], "stages": []})
-        return {"run": whole, "steps": steps, "pictures": pictures, "live": live}
+        run_view = (
+            view_run(bundle) | {"reduced": 0, "problem": ""} | ({} if self._bundle else {"facts": [], "stages": []})
+        )
+        return {"run": run_view, "steps": steps, "pictures": pictures, "live": live}
 
     def _state(self) -> str:
         run = self.runs.run
@@ -222,12 +224,12 @@ def _under_way(step: Json, words: str) -> None:
             action |= {"fate": "under way", "words": words, "approval": None}
 
 
-def _question(told: Any) -> Json:
+def _question(question: Any) -> Json:
     return {
         "kind": "approval",
-        "what": harmless(" ".join(filter(None, (told.what, told.where)))),
-        "text": harmless(told.text),
-        "facts": [harmless(fact) for fact in told.facts],
-        "reasons": [harmless(reason) for reason in told.reasons],
-        "scope": harmless(told.scope),
+        "what": harmless(" ".join(filter(None, (question.what, question.where)))),
+        "text": harmless(question.text),
+        "facts": [harmless(fact) for fact in question.facts],
+        "reasons": [harmless(reason) for reason in question.reasons],
+        "scope": harmless(question.scope),
     }

@@ -85,13 +85,13 @@ def processor_alone() -> Hardware:
 
 def hardware_of(options: argparse.Namespace) -> Hardware:
     """The hardware that the options of `add_hardware` name, or this machine's."""
-    said = _described(options)
+    specs = _described(options)
     if options.gpu is None:
-        if said:
+        if specs:
             text = "--gpu-memory, --gpu-capability and --gpu-bandwidth describe --gpu."
             raise UsageError(text, "Name it: --gpu NAME.")
         return cards_here(options.gpus)
-    imagined = imagine(options.gpu, 1 if options.gpus is None else options.gpus, said)
+    imagined = imagine(options.gpu, 1 if options.gpus is None else options.gpus, specs)
     return processor_alone() if imagined.vendor == "cpu" else imagined
 
 
@@ -124,8 +124,8 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
             f"Write it as 8.9; there are some from 3.0 to {_LATEST_MAJOR}.9.",
         )
     numbers = None if found is None else (int(found[1]), int(found[2]))
-    said = {"memory_gib": memory, "compute_capability": numbers, "bandwidth_gb_s": bandwidth}
-    return {name: value for name, value in said.items() if value is not None}
+    specs = {"memory_gib": memory, "compute_capability": numbers, "bandwidth_gb_s": bandwidth}
+    return {name: value for name, value in specs.items() if value is not None}
 
 
 def own_figures(options: argparse.Namespace) -> str:

@@ -125,13 +125,13 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
 
     `exit_status` is None for a log alone or a process that still runs.
     """
-    served, asked = report.stage >= Stage.SERVING, False
+    served, requested = report.stage >= Stage.SERVING, False
     if served:
         ready = (place for place in range(len(lines), 0, -1) if mark_of(lines[place - 1]) is Stage.SERVING)
         lines = lines[next(ready, 0) :]  # earlier errors did not matter
         end = next((place for place, line in enumerate(lines) if _SHUTDOWN in line.message), None)
         if end is not None:  # errors after a requested shutdown do not count
-            lines, asked = lines[:end], exit_status is None
+            lines, requested = lines[:end], exit_status is None
     texts = _texts(lines)
     found = _serving_cause(texts, report) if served else _first(texts, SURE, report.stage)
     deaths = [text for text in texts if CONSEQUENCE.search(text)]
@@ -144,19 +144,19 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
     ends = not served or dead is not None or exit_status is not None
     if found is not None and (ends or found[0] in DEADLY or found[0] is Kind.RUNTIME_OOM):
         return failed(found[0], evidence=found[1], numbers=numbers(*found))
-    if asked:
+    if requested:
         return failed(Kind.NONE)
     # The log names no known cause: a signal, a death, an error of vLLM's own, or none at all.
     error = _own_error(texts)
-    name, told = _signal(texts, exit_status)
+    name, evidence = _signal(texts, exit_status)
     if name is not None and error is None:
         kind = Kind.CRASHED if name in _CRASHES else Kind.SHM if name == "SIGBUS" else Kind.KILLED
-        return failed(kind, evidence=told, numbers={"signal": name})
+        return failed(kind, evidence=evidence, numbers={"signal": name})
     if dead is not None:
         kind = Kind.ENGINE_DIED if served or error is None else Kind.EXITED
         position = next((found.start() for found in CONSEQUENCE.finditer(dead)), 0)
-        said = error or _sentence(dead, position)
-        return failed(kind, evidence=said, numbers=numbers(kind, error) if error else {})
+        sentence = error or _sentence(dead, position)
+        return failed(kind, evidence=sentence, numbers=numbers(kind, error) if error else {})
     if exit_status is not None:
         last = next((line.message.strip()[:600] for line in reversed(lines) if line.message.strip()), "")
         return failed(Kind.EXITED, evidence=error or last)

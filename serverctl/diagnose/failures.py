@@ -106,7 +106,7 @@ def numbers(kind: Kind, text: str) -> dict[str, Any]:
         # argparse lists a flag's value, too.
         return {"flags": [word.partition("=")[0] for word in words if re.match(r"--?[A-Za-z]", word)] or words}
     matches = (match for pattern in _NUMBERS.get(kind.name, ()) if (match := pattern.search(text)))
-    found = {name: _read(name, said) for match in matches for name, said in match.groupdict().items()}
+    found = {name: _read(name, group) for match in matches for name, group in match.groupdict().items()}
     # vLLM rounds to hundredths of a GiB, so a small KV cache reads 0.0.
     return {name: value for name, value in found.items() if value != 0.0 or kind is not Kind.KV_SHORT}
 

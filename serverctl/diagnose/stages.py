@@ -113,7 +113,7 @@ def _numbers(report: StartReport, message: str) -> StartReport:
     found: dict[str, Any] = {}
     for text in _PRINTED:
         if match := text.search(message):
-            found |= {name: _read(name, said) for name, said in match.groupdict().items()}
+            found |= {name: _read(name, group) for name, group in match.groupdict().items()}
     if "kv_tokens" in found:
         found["engines"] = report.engines + 1
     if report.version is None and (match := _VERSION.search(message)):

@@ -212,8 +212,8 @@ def commented(lines: Sequence[str]) -> str:
     """Lines as comments, long ones wrapped; indented lines are commands and stay as they are."""
     found: list[str] = []
     for line in lines:
-        whole = line.startswith((" ", "Made by: ")) or len(line) <= _WIDTH
-        found += [line] if whole else textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        unwrapped = line.startswith((" ", "Made by: ")) or len(line) <= _WIDTH
+        found += [line] if unwrapped else textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return "".join(f"# {line}".rstrip() + "\n" for line in found)
 
 
@@ -237,10 +237,10 @@ def check_secrets(command: Command) -> None:
             )
 
 
-def portable(source: Source, what: str) -> None:
+def portable(source: Source, format_name: str) -> None:
     """Raise UsageError if a format for other machines would name a folder of this machine."""
     if source.folder is not None:
         raise UsageError(
-            f"{what} cannot use a model's folder of this machine ({source.folder}).",
+            f"{format_name} cannot use a model's folder of this machine ({source.folder}).",
             "Name the model by its repository: --model ORG/NAME.",
         )

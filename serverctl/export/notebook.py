@@ -115,8 +115,8 @@ def _divisor(family: str | None) -> int | None:
 
 def _stages() -> list[tuple[str, str]]:
     """A pattern for a line of vLLM's log and the words, for each stage of a start in order."""
-    told = [stage for stage in Stage if stage is not Stage.LAUNCHED]  # no line tells that one
-    return [(stage.mark.pattern.removeprefix("^").replace("|^", "|"), stage.words) for stage in told]
+    stages = [stage for stage in Stage if stage is not Stage.LAUNCHED]  # no line tells that one
+    return [(stage.mark.pattern.removeprefix("^").replace("|^", "|"), stage.words) for stage in stages]
 
 
 def _cells(values: Mapping[str, str]) -> Iterator[dict[str, Any]]:

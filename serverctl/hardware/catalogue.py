@@ -27,10 +27,10 @@ def card_names() -> list[str]:
     return [card["key"] for card in cards()]
 
 
-def imagine(name: str, count: int = 1, said: Mapping[str, Any] = MappingProxyType({})) -> Hardware:
+def imagine(name: str, count: int = 1, specs: Mapping[str, Any] = MappingProxyType({})) -> Hardware:
     """Return a machine with `count` cards of a kind, or of several kinds joined with a plus sign: "4090+3060".
 
-    `said` is the user's description of all cards by keys of `cards.toml`, which it overrides or replaces: memory_gib,
+    `specs` is the user's description of all cards by keys of `cards.toml`, which it overrides or replaces: memory_gib,
     compute_capability, bandwidth_gb_s. Raises UsageError for an unknown card that it does not describe sufficiently,
     and for cards of several makers.
     """
@@ -45,7 +45,7 @@ def imagine(name: str, count: int = 1, said: Mapping[str, Any] = MappingProxyTyp
     if plain_name(name) in ("cpu", "none"):
         return Hardware((), cpu, None, imagined=True)
     names = [part for part in name.split("+") for _ in range(count)]
-    entries = [{**_card(part, said), **said} for part in names]
+    entries = [{**_card(part, specs), **specs} for part in names]
     if len({card["vendor"] for card in entries}) > 1:
         raise UsageError(f"{name} names cards of several makers.", "One server uses cards of one maker only.")
     gpus = tuple(_gpu(card, index) for index, card in enumerate(entries))
@@ -80,15 +80,15 @@ def _is(card: Mapping[str, Any], name: str) -> bool:
     return plain_name(name) in plain_names(card)
 
 
-def _card(name: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+def _card(name: str, specs: Mapping[str, Any]) -> Mapping[str, Any]:
     found = next((card for card in cards() if _is(card, name)), None) or _sized(name)
     if found is not None:
         return found
-    if "memory_gib" in said and "compute_capability" in said:
+    if "memory_gib" in specs and "compute_capability" in specs:
         return {"key": name, "name": name.strip(), "vendor": "nvidia", "nvlink": False}
-    if said:
+    if specs:
         missing = {"memory_gib": "--gpu-memory GIB", "compute_capability": "--gpu-capability 8.9"}
-        flags = " and ".join(flag for entry, flag in missing.items() if entry not in said)
+        flags = " and ".join(flag for entry, flag in missing.items() if entry not in specs)
         raise UsageError(
             f"No card named {name!r} is known, and its description is not complete.",
             f"Add {flags} (it takes --gpu-memory and --gpu-capability).",

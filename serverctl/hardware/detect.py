@@ -113,7 +113,7 @@ def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gp
 
 
 def _others(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver | None]:
-    for command, what, parse in (
+    for command, device, parse in (
         (other_vendors.GAUDI_QUERY, "accelerator", other_vendors.parse_gaudi),
         (other_vendors.ROCM_QUERY, "card", lambda text: (other_vendors.parse_rocm(text), None)),
     ):
@@ -123,7 +123,7 @@ def _others(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver 
         gpus, driver = parse(answer[1])
         if gpus:
             return gpus, driver
-        problems.append(f"{command[0]} found no {what} and said: {answer[1].strip()[:200]}")
+        problems.append(f"{command[0]} found no {device} and said: {answer[1].strip()[:200]}")
     return (), None
 
 

@@ -99,7 +99,7 @@ class Hardware:
 
 def size_in_words(size: int) -> str:
     """Format a size in bytes with the largest unit that keeps the number at 1 or above."""
-    for unit, whole in (("GiB", GIB), ("MiB", MIB), ("KiB", 1024)):
-        if size >= whole:
-            return f"{size / whole:.1f} {unit}"
+    for unit, unit_bytes in (("GiB", GIB), ("MiB", MIB), ("KiB", 1024)):
+        if size >= unit_bytes:
+            return f"{size / unit_bytes:.1f} {unit}"
     return f"{size} bytes"

@@ -106,10 +106,10 @@ def _slots_and_caches(metrics: ServerMetrics) -> list[Judged]:
     wanted, used, hits, waiting, running = (
         targets(), metrics.kv_usage, metrics.prefix_hit_rate, metrics.waiting, metrics.running,
     )  # fmt: skip
-    said = ""  # by requests and KV cache together
+    advice = ""  # by requests and KV cache together
     if running is not None and waiting is not None and used is not None:
         verdict = judge_kv(KvUse(round(running), round(waiting), used))
-        said = f"{verdict.what} {verdict.remedy}" if verdict is not None else ""
+        advice = f"{verdict.what} {verdict.remedy}" if verdict is not None else ""
     tokens = "" if metrics.kv_tokens is None else f" of {metrics.kv_tokens:,} tokens"
     cache = _judged(
         "KV cache", None if used is None else f"{used:.0%}{tokens}",
@@ -120,9 +120,9 @@ def _slots_and_caches(metrics: ServerMetrics) -> list[Judged]:
         _judged(
             "queue", None if waiting is None else f"{waiting} waiting, {'?' if running is None else running} running",
             "nobody waits", not waiting,
-            said or "more slots (`mai-server tune`), or another server (--preset throughput)",
+            advice or "more slots (`mai-server tune`), or another server (--preset throughput)",
         ),
-        replace(cache, advice=said) if said and not waiting else cache,
+        replace(cache, advice=advice) if advice and not waiting else cache,
         _judged(
             "prefix cache", None if hits is None else f"{hits:.0%} of prompt tokens",
             f"over {wanted.prefix_hit_rate:.0%}", (hits or 0) >= wanted.prefix_hit_rate,

@@ -186,8 +186,8 @@ def _numbers(info: list[Mapping[str, str]], label: str) -> list[float]:
 
 def _sum(values: list[float]) -> float | None:
     """Return the sum; None if there are no values or it overflows."""
-    whole = sum(values)
-    return whole if values and math.isfinite(whole) else None
+    total = sum(values)
+    return total if values and math.isfinite(total) else None
 
 
 def _whole(values: list[float]) -> int | None:
@@ -197,9 +197,9 @@ def _whole(values: list[float]) -> int | None:
 
 def _kv_tokens(info: list[Mapping[str, str]]) -> int | None:
     """Return the tokens of all engines' caches, as reported or, in older versions, blocks times block size."""
-    said = _whole(_numbers(info, "kv_cache_size_tokens"))
-    if said is not None:
-        return said
+    reported = _whole(_numbers(info, "kv_cache_size_tokens"))
+    if reported is not None:
+        return reported
     blocks = zip(_numbers(info, "num_gpu_blocks"), _numbers(info, "block_size"), strict=False)
     return _whole([count * size for count, size in blocks if count and size])
 

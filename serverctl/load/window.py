@@ -157,8 +157,8 @@ class Window:
     @property
     def at_once(self) -> float | None:
         """The mean number of requests in the server (Little's law); None if the time is unknown."""
-        whole, seconds = self.grown("whole_s"), self.seconds
-        return None if whole is None or not seconds else whole / seconds
+        request_seconds, seconds = self.grown("whole_s"), self.seconds
+        return None if request_seconds is None or not seconds else request_seconds / seconds
 
     @property
     def beside_prefills(self) -> float:

@@ -29,8 +29,8 @@ def check_adapters(place: Place, flags: Sequence[str]) -> Iterator[tuple[str, st
         except (BrokenFileError, OSError) as error:
             yield f"The adapter {name} cannot be read: {file} {getattr(error, 'what', error)}", _REMEDY
             continue
-        if what := _misfit(tensors, base):
-            yield f"The adapter {name} does not fit the model: {what}", _REMEDY
+        if misfit := _misfit(tensors, base):
+            yield f"The adapter {name} does not fit the model: {misfit}", _REMEDY
 
 
 def _misfit(tensors: Mapping[str, Tensor], base: Mapping[str, tuple[int, ...]]) -> str:
@@ -84,5 +84,5 @@ def _named(flags: Sequence[str]) -> Iterator[tuple[str, Path]]:
             continue
         with suppress(ValueError, KeyError, TypeError):
             named = dict(zip(("name", "path"), text.split("=", 1), strict=False))
-            told = json.loads(text) if text.startswith("{") else named
-            yield str(told["name"]), Path(str(told["path"])).expanduser()
+            adapter = json.loads(text) if text.startswith("{") else named
+            yield str(adapter["name"]), Path(str(adapter["path"])).expanduser()

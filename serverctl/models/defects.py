@@ -76,8 +76,8 @@ class Place:
             return once if file else "put all files of one version of the model there"
         if gone:
             return "the next start downloads what is missing"
-        what = str((self.folder / file).resolve()) if file else str(self.folder)
-        return f"delete {what}, and the next start downloads it again"
+        path = str((self.folder / file).resolve()) if file else str(self.folder)
+        return f"delete {path}, and the next start downloads it again"
 
 
 def read_object(place: Place, file: str) -> Mapping[str, Any]:

@@ -78,10 +78,10 @@ def needs_no_hub(model: Model, flags: Sequence[str]) -> bool:
 
     Raises NoStartError if no start can succeed: a file is broken, or must be downloaded and cannot be.
     """
-    whole = refuse_bad_files(model, flags)
+    complete = refuse_bad_files(model, flags)
     refuse_unreachable(model, flags)
     names_others = any("/" in word for word in flags)  # a draft model, another tokenizer
-    return whole and not names_others and not Path(model.source).is_absolute()
+    return complete and not names_others and not Path(model.source).is_absolute()
 
 
 def refuse_bad_files(model: Model, flags: Sequence[str]) -> bool:
@@ -102,26 +102,26 @@ def refuse_unknown_method(model: Model, known: Collection[str]) -> None:
     if method is None or not known or method.lower().replace("_", "-") in plain:
         return
     known_not = f"says {method!r}, which this vLLM does not know"
-    said = "does not say how (quant_method)" if method == "unknown" else known_not
+    problem = "does not say how (quant_method)" if method == "unknown" else known_not
     text = "Use another checkpoint: 16-bit weights, fp8, AWQ, GPTQ or compressed-tensors."
-    raise NoStartError("QUANT_UNKNOWN", f"{model.name} is quantised, and its config.json {said}.", text)
+    raise NoStartError("QUANT_UNKNOWN", f"{model.name} is quantised, and its config.json {problem}.", text)
 
 
 def refuse_unreachable(model: Model, flags: Sequence[str]) -> None:
     """Raise NoStartError if weights must be downloaded and the hub is unreachable."""
     if model.local is not None or Path(model.source).is_absolute() or any("load-format" in word for word in flags):
         return
-    what = f"{model.source} is not (or not wholly) on this machine"
+    problem = f"{model.source} is not (or not wholly) on this machine"
     if hub_is_off():
         text = "Unset HF_HUB_OFFLINE, download it on a machine with a network, or name a folder that holds it."
-        raise NoStartError("OFFLINE", f"{what}, and HF_HUB_OFFLINE keeps it from being downloaded.", text)
+        raise NoStartError("OFFLINE", f"{problem}, and HF_HUB_OFFLINE keeps it from being downloaded.", text)
     try:
         look_for_hub(model.source)
     except MaiError as error:
         host = urlsplit(getproxies().get("https", "")).hostname  # without credentials
         proxy = f"Does the proxy {host} (HTTPS_PROXY) answer?" if host else "A proxy is named by HTTPS_PROXY."
         text = f"Connect to the network, or name a folder that holds the model. {proxy}"
-        raise NoStartError("NETWORK", f"{what}, and the hub cannot be reached.", text) from error
+        raise NoStartError("NETWORK", f"{problem}, and the hub cannot be reached.", text) from error
 
 
 def unfinished(repo: str) -> int:
@@ -132,10 +132,10 @@ def unfinished(repo: str) -> int:
 def _processor(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterator[Defect]:
     if shape.vision is None:
         return
-    there = [file for file in _PROCESSORS if (place.folder / file).exists()]
-    if not there:
+    processors = [file for file in _PROCESSORS if (place.folder / file).exists()]
+    if not processors:
         yield place.missing(_PROCESSORS[0])
-    for file in there:
+    for file in processors:
         yield from place.found(file, _unlike(place, file, config, shape.vision))
 
 
@@ -174,12 +174,12 @@ def _template(place: Place, config: Mapping[str, Any]) -> Iterator[Defect]:
 
     Without one, vLLM starts but rejects every chat request. With another model's template the answers are bad.
     """
-    there = [file for file in load_config("files.toml")["chat_templates"] if (place.folder / file).exists()]
+    templates = [file for file in load_config("files.toml")["chat_templates"] if (place.folder / file).exists()]
     settings = read_json_object(place.folder / "tokenizer_config.json")  # its own check reports a broken file
     marks = _marks(settings) if is_known(config) else []
-    for file in there:
+    for file in templates:
         yield from place.found(file, _foreign_template(place.folder / file, marks))
-    if not there and not settings.get("chat_template"):
+    if not templates and not settings.get("chat_template"):
         yield place.missing("chat_template.jinja")
 
 
@@ -237,12 +237,12 @@ def _optional(place: Place) -> Iterator[Defect]:
 def _strange_values(config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
     """Yield a clause for each invalid or contradictory value of config.json that vLLM rejects."""
     rules, known = load_config("files.toml")["configuration"], load_config("files.toml")["known"]
-    for name, said in _said(config, "dtype", "torch_dtype"):
-        if str(said).removeprefix("torch.") not in rules["dtypes"]:
-            yield f"config.json says {name} {str(said)[:40]}, which is no format of weights that vLLM takes,"
-    for name, said in _said(config, *rules["numbers"]):
-        if isinstance(said, bool) or not isinstance(said, int | float) or not math.isfinite(said) or said <= 0:
-            yield f"config.json says {name} {str(said)[:40]}, which is no number above 0,"
+    for name, value in _said(config, "dtype", "torch_dtype"):
+        if str(value).removeprefix("torch.") not in rules["dtypes"]:
+            yield f"config.json says {name} {str(value)[:40]}, which is no format of weights that vLLM takes,"
+    for name, value in _said(config, *rules["numbers"]):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+            yield f"config.json says {name} {str(value)[:40]}, which is no number above 0,"
     if (quantized := config.get("quantization_config")) is not None and not isinstance(quantized, Mapping):
         yield f"config.json says quantization_config {str(quantized)[:40]}, which is no object,"
     named, kind = config.get("architectures"), config.get("model_type")

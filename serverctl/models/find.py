@@ -167,8 +167,8 @@ def _weights_in(folder: Path) -> Path | None:
         return folder if files and all((folder / name).exists() for name in files) else None
     files = {path.name for path in folder.glob("*.safetensors") if path.exists()}
     numbered = [found for name in files if (found := re.search(r"-\d{5}-of-(\d{5})\.safetensors$", name))]
-    whole = not numbered or len(numbered) == int(numbered[0][1])
-    return folder if files and whole else None
+    complete = not numbered or len(numbered) == int(numbered[0][1])
+    return folder if files and complete else None
 
 
 def _from_folder(folder: Path) -> Model:

@@ -55,9 +55,9 @@ def check_beginning(begin: bytes, size: int) -> None:
     if size == 0:
         raise BrokenFileError("is empty")
     if begin.startswith(_POINTER):
-        said = next((line[5:] for line in begin.splitlines() if line.startswith(b"size ")), b"")
-        whole = f" of {size_in_words(int(said))}" if said.isdigit() and len(said) < 19 else ""
-        raise BrokenFileError(f"is a Git LFS pointer: the file itself{whole} was never fetched", pointer=True)
+        digits = next((line[5:] for line in begin.splitlines() if line.startswith(b"size ")), b"")
+        full_size = f" of {size_in_words(int(digits))}" if digits.isdigit() and len(digits) < 19 else ""
+        raise BrokenFileError(f"is a Git LFS pointer: the file itself{full_size} was never fetched", pointer=True)
     if begin.lstrip().startswith(_PAGES):
         raise BrokenFileError("is a web page that was saved under the file's name")
 

@@ -148,10 +148,10 @@ class VisionShape:
         if self.kind == "qwen2_5_vl":  # gated feed-forward; norms have no biases
             gated = 3 * width * inner + 2 * inner + width
             return patches + self.depth * (attention + gated + 2 * width) + merger + width
-        whole = patches + self.depth * (attention + plain + 4 * width) + merger + 2 * width
+        total = patches + self.depth * (attention + plain + 4 * width) + merger + 2 * width
         if self.kind in ("qwen3_5", "qwen3_vl"):
-            whole += width + self.positions * width + self.deepstack * (merger + 2 * merged)
-        return whole
+            total += width + self.positions * width + self.deepstack * (merger + 2 * merged)
+        return total
 
     def _glm_parameters(self, patches: int) -> int:
         """Return the parameters of GLM's tower.

@@ -16,11 +16,11 @@ _NAMED = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_e
 def check_tokenizer(place: Place, config: Mapping[str, Any], vocabulary: int) -> Iterator[Defect]:
     """Yield the defects of a tokenizer; `vocabulary` is the number of rows of the model's embeddings."""
     sets = load_config("files.toml")["tokenizers"]
-    there = next((files for files in sets if all((place.folder / file).is_file() for file in files)), None)
-    if there is None:
+    tokenizer_files = next((files for files in sets if all((place.folder / file).is_file() for file in files)), None)
+    if tokenizer_files is None:
         yield place.missing(FILE)
         return
-    for file in (*there, *([SETTINGS] if (place.folder / SETTINGS).exists() else ())):
+    for file in (*tokenizer_files, *([SETTINGS] if (place.folder / SETTINGS).exists() else ())):
         yield from place.found(file, _misfits(place, file, config, vocabulary))
 
 

@@ -45,8 +45,8 @@ def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iter
     if len(gone) > _MOST_NAMED:
         yield place.missing(f"{gone[_MOST_NAMED]} (and {len(gone) - _MOST_NAMED - 1} more files)")
     held: dict[str, Tensor] = {}
-    where: dict[str, str] = {}
-    whole = not gone
+    file_of: dict[str, str] = {}
+    complete = not gone
     for name in names:
         if name in gone:
             continue
@@ -55,13 +55,13 @@ def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iter
             if strange := strange_tensor(place.folder / name, tensors, max(4, _MOST_SEEN // len(names))):
                 raise BrokenFileError(strange)
         except (BrokenFileError, OSError) as error:
-            whole = False
+            complete = False
             yield place.broken(name, error)
             continue
         held |= tensors
-        where |= dict.fromkeys(tensors, name)
-    if whole:
-        if lost := [name for name, file in index.items() if where.get(name) != file]:
+        file_of |= dict.fromkeys(tensors, name)
+    if complete:
+        if lost := [name for name, file in index.items() if file_of.get(name) != file]:
             more = f" and {len(lost) - 1} more tensors" if len(lost) > 1 else ""
             yield place.unfit(f"{INDEX} says that {index[lost[0]]} holds {lost[0]}{more}, which it does not,")
         unfit = [*_quantization(place, held, shape)] or [*misfits(held, config, shape)]
@@ -83,11 +83,11 @@ def _index(place: Place) -> Mapping[str, str]:
 
 def _files(folder: Path) -> Sequence[str]:
     """Return the weight files without an index: existing ones, and the missing ones of a numbered set."""
-    there = {path.name for path in folder.glob("*.safetensors") if not path.name.startswith(_BESIDE)}
-    for name in tuple(there):
+    names = {path.name for path in folder.glob("*.safetensors") if not path.name.startswith(_BESIDE)}
+    for name in tuple(names):
         if found := _NUMBERED.match(name):
-            there |= {f"{found[1]}-{number:05}-of-{found[3]}.safetensors" for number in range(1, int(found[3]) + 1)}
-    return sorted(there)
+            names |= {f"{found[1]}-{number:05}-of-{found[3]}.safetensors" for number in range(1, int(found[3]) + 1)}
+    return sorted(names)
 
 
 def _other_weights(place: Place) -> Iterator[Defect]:
@@ -186,25 +186,25 @@ def _unlike(
                 found[place][name] = tensor
                 break
     packed = shape.quantization is not None
-    for ending, there in found.items():
+    for ending, matches in found.items():
         count = shape.text.layers if ending.startswith("layers.*") else 1
         if shape.vision is not None and ending.startswith("visual."):
             count = shape.vision.depth if ".blocks." in ending else shape.vision.deepstack if ".*" in ending else 1
-        if len(there) < count and not packed:
-            yield f"the weights have {len(there)} of {count} tensors {ending}"
+        if len(matches) < count and not packed:
+            yield f"the weights have {len(matches)} of {count} tensors {ending}"
             return
         wanted = tuple(sides[side] for side in expected[ending])
-        for name, tensor in there.items():
+        for name, tensor in matches.items():
             if tensor.shape != wanted and not _is_packed(name, tensors, ["I8", "U8", "F4"]):
-                said, has = (" x ".join(map(str, each)) for each in (wanted, tensor.shape))
-                yield f"{name} has {has} numbers, and config.json says {said},"
+                declared, has = (" x ".join(map(str, each)) for each in (wanted, tensor.shape))
+                yield f"{name} has {has} numbers, and config.json says {declared},"
                 return
 
 
 def _says_untied(config: Mapping[str, Any]) -> bool:
     nested = config.get("text_config")
-    said = [each.get("tie_word_embeddings") for each in (config, nested) if isinstance(each, Mapping)]
-    return any(each is False for each in said) and not any(each is True for each in said)
+    values = [each.get("tie_word_embeddings") for each in (config, nested) if isinstance(each, Mapping)]
+    return any(each is False for each in values) and not any(each is True for each in values)
 
 
 def _quantization(place: Place, tensors: Mapping[str, Tensor], shape: Shape) -> Iterator[str]:
@@ -212,8 +212,10 @@ def _quantization(place: Place, tensors: Mapping[str, Tensor], shape: Shape) -> 
     data = load_config("files.toml")
     endings, numbers = tuple(data["packed_names"]), data["packed_numbers"]
     packed = next((name for name in tensors if name.endswith(endings) or _is_packed(name, tensors, numbers)), None)
-    said = shape.quantization is not None or any((place.folder / file).is_file() for file in data["quantization_files"])
-    if not said and packed is not None:
+    declared = shape.quantization is not None or any(
+        (place.folder / file).is_file() for file in data["quantization_files"]
+    )
+    if not declared and packed is not None:
         yield f"{packed} is quantised ({tensors[packed].dtype}), and config.json does not say so,"
     if shape.quantization in data["quantized"] and packed is None and tensors:
         yield f"config.json says that the weights are quantised ({shape.quantization}), and none of them is,"

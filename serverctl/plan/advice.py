@@ -40,9 +40,9 @@ def does_not_fit(model: Model, group: Group, smallest: Candidate, goal: Goal, ot
     tokens = model.image_tokens(*goal.screen, settings.longest_edge)
     if smallest.needed > limit:
         images = settings.images or 1
-        what = "a screenshot" if images == 1 else f"{images} screenshots"
+        pictures = "a screenshot" if images == 1 else f"{images} screenshots"
         return CannotPlanError(
-            f"A context of {limit:,} tokens does not hold {what} of {tokens:,} tokens and {LEAST_TEXT_TOKENS:,} of "
+            f"A context of {limit:,} tokens does not hold {pictures} of {tokens:,} tokens and {LEAST_TEXT_TOKENS:,} of "
             "text.",
             "Ask for a longer context, for fewer screenshots, or for smaller ones (longest_edge).",
         )
@@ -134,10 +134,10 @@ def _slots(found: Candidate, inputs: PlanInputs) -> Iterator[str]:
     reason = found.reasons.get("max_num_seqs")
     if slots > held and reason is not None and not reason.automatic:
         each = f"{held} of {usual:,} tokens" if usual < context else "no more"
-        whole = budget.concurrency(context)
-        yield say["many_slots"].format(slots=slots, whole=whole, context=context, each=each, held=held)
-    asked = found.reasons.get("max_cudagraph_capture_size")
-    if graphs is not None and graphs < slots and not settings.enforce_eager and asked and not asked.automatic:
+        concurrency = budget.concurrency(context)
+        yield say["many_slots"].format(slots=slots, whole=concurrency, context=context, each=each, held=held)
+    origin = found.reasons.get("max_cudagraph_capture_size")
+    if graphs is not None and graphs < slots and not settings.enforce_eager and origin and not origin.automatic:
         yield say["few_graphs"].format(graphs=graphs, slots=slots)
 
 

@@ -110,9 +110,9 @@ def _sharing(
     card = max(cards, key=lambda gpu: gpu.total_bytes)
     one = replace(hardware, gpus=(card,))
     free = Group((card,)).free_share
-    whole = min(_SHARE_WITH_DISPLAY if card.display else _SHARE, 1.0 if free is None else free)
-    fitting = [_by_share(one, goal, whole, make) for goal in goals]
-    best = max(_ways(fitting, whole + 1e-9), key=_goodness, default=None)
+    limit = min(_SHARE_WITH_DISPLAY if card.display else _SHARE, 1.0 if free is None else free)
+    fitting = [_by_share(one, goal, limit, make) for goal in goals]
+    best = max(_ways(fitting, limit + 1e-9), key=_goodness, default=None)
     if best is not None:
         return tuple(each.part for each in best)
     need = " and ".join(
@@ -120,7 +120,7 @@ def _sharing(
         for plan, found in zip(alone, fitting, strict=True)
     )
     raise CannotPlanError(
-        f"These models do not fit together on {card.name}: {need} of its memory, and there is {whole:.0%}.",
+        f"These models do not fit together on {card.name}: {need} of its memory, and there is {limit:.0%}.",
         "Use smaller models, published 4-bit checkpoints, more cards, or an endpoint on another machine.",
     )
 
@@ -131,22 +131,22 @@ class _Share(NamedTuple):
     part: Part  # the plan that fits into it
 
 
-def _ways(fitting: Sequence[Sequence[_Share]], whole: float) -> Iterator[tuple[_Share, ...]]:
+def _ways(fitting: Sequence[Sequence[_Share]], limit: float) -> Iterator[tuple[_Share, ...]]:
     """Yield every way to give each model one of its shares, the smallest shares first."""
     if not fitting or not all(fitting):
         return
     first, *others = fitting
     least = sum(found[0].share for found in others)
     for each in first:
-        if each.share + least > whole:
+        if each.share + least > limit:
             return
-        yield from ((each, *rest) for rest in (_ways(others, whole - each.share) if others else [()]))
+        yield from ((each, *rest) for rest in (_ways(others, limit - each.share) if others else [()]))
 
 
-def _by_share(hardware: Hardware, goal: Goal, whole: float, make: MakePlan) -> list[_Share]:
+def _by_share(hardware: Hardware, goal: Goal, limit: float, make: MakePlan) -> list[_Share]:
     """Return the plans that fit, the smallest share of the card first. A share that the user set is the only one."""
     own = goal.overrides.get(_KNOB)
-    shares = [float(own)] if own is not None else [step / 100 for step in range(_LEAST, round(whole * 100) + 1, _STEP)]
+    shares = [float(own)] if own is not None else [step / 100 for step in range(_LEAST, round(limit * 100) + 1, _STEP)]
     found: list[_Share] = []
     for share in shares:
         divided = goal if own is not None else goal.adjusted({_KNOB: share}, {_KNOB: _WHY})

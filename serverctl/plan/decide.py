@@ -160,9 +160,9 @@ def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
     sizes = [int(goal.overrides.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline", "data")]
     wanted = sizes[0] * sizes[1] * sizes[2]
     if wanted > len(group.cards):
-        there = group.name if len(group.cards) > 1 else f"one {group.name}"
+        available = group.name if len(group.cards) > 1 else f"one {group.name}"
         raise CannotPlanError(
-            f"Your own settings need {wanted} cards that are alike, and there is {there}.",
+            f"Your own settings need {wanted} cards that are alike, and there is {available}.",
             "Ask for fewer (tensor, pipeline and data parallelism multiply), or leave them out.",
         )
     able = group.tensor_parallel_sizes(model)
@@ -210,13 +210,13 @@ def _best(ways: list[Candidate], group: Group, inputs: PlanInputs) -> Candidate:
         return max(ways, key=lambda way: way.context)
     if preset.replicas and len(group.cards) > 1:
         return _most_served(ways, group, inputs.hardware)
-    whole = [way for way in ways if way.roomy and way.precision == "16-bit"]
+    unquantized = [way for way in ways if way.roomy and way.precision == "16-bit"]
     if preset.tensor_parallel_over_nvlink and group.all_nvlink(inputs.hardware):
         # Over NVLink more cards only make it faster. Require the full context: too few cards would shorten it.
-        large = (way for way in whole if way.model.shape.parameters > LATENCY_TP_PARAMETERS)
-        whole = [way for way in large if way.whole][:1] or whole
-    if whole:
-        return whole[0]
+        large = (way for way in unquantized if way.model.shape.parameters > LATENCY_TP_PARAMETERS)
+        unquantized = [way for way in large if way.whole][:1] or unquantized
+    if unquantized:
+        return unquantized[0]
     smaller = [way for way in ways if way.precision != "16-bit"]
     if preset.small_weights and smaller:
         return max(smaller, key=lambda way: way.budget.kv_tokens)

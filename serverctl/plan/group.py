@@ -93,8 +93,8 @@ def groups(cards: tuple[Gpu, ...]) -> list[Group]:
 
 def _room(gpu: Gpu) -> int:
     """Return the GiB of a card that a server could use, without the part for a display and for other programs."""
-    whole = gpu.total_bytes * (0.88 if gpu.display else 0.92)
-    return int(whole if gpu.free_bytes is None else min(whole, gpu.free_bytes)) // GIB
+    usable = gpu.total_bytes * (0.88 if gpu.display else 0.92)
+    return int(usable if gpu.free_bytes is None else min(usable, gpu.free_bytes)) // GIB
 
 
 def share_of(free_gib: float, total_gib: float) -> float:

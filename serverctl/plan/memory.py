@@ -128,8 +128,8 @@ def card_budget(
     weights = known.weights or _weights_per_card(model, precision, settings)
     # Only the layers of the language model can stay in main memory.
     fixed = model.vision_bytes + 2 * model.shape.text.embedding_parameters // parallel
-    asked = 0 if known.weights else round((settings.cpu_offload_gb or 0) * GIB)
-    offloaded = max(0, min(weights - fixed, asked))
+    offload_limit = 0 if known.weights else round((settings.cpu_offload_gb or 0) * GIB)
+    offloaded = max(0, min(weights - fixed, offload_limit))
     weights -= offloaded
     context = known.context if known.context is not None else round(seeds.context_gib * GIB)
     billions, entries = model.shape.parameters / 1e9 / parallel, seeds.activations
@@ -190,9 +190,9 @@ def kv_element_bytes(settings: Settings) -> int:
 def _weights_per_card(model: Model, precision: Precision, settings: Settings) -> int:
     """Return the bytes of weights on one card. In data mode, each card holds the whole vision tower."""
     parallel = (settings.tensor_parallel_size or 1) * (settings.pipeline_parallel_size or 1)
-    whole = model.weight_bytes(precision) * (2 if settings.dtype == "float32" and precision == "16-bit" else 1)
+    total = model.weight_bytes(precision) * (2 if settings.dtype == "float32" and precision == "16-bit" else 1)
     own = model.vision_bytes if parallel > 1 and settings.mm_encoder_tp_mode == "data" else 0
-    return (whole - own) // parallel + own
+    return (total - own) // parallel + own
 
 
 def left_to_vllm(settings: Settings, total: int) -> tuple[int, int]:

@@ -145,9 +145,9 @@ def _check_name(name: str, wish: Wish, table: QuantTable) -> None:
 def _check_hardware(name: str, method: Method, wish: Wish, table: QuantTable) -> None:
     others = table.vendors.get(wish.vendor)
     if others is not None and name not in others:
-        where = {"cpu": "a processor", "gaudi": "Gaudi", "amd": "AMD's cards"}.get(wish.vendor, wish.vendor)
+        platform = {"cpu": "a processor", "gaudi": "Gaudi", "amd": "AMD's cards"}.get(wish.vendor, wish.vendor)
         raise CannotPlanError(
-            f"vLLM has no {name} on {where}.", f"There are: {', '.join(sorted(others))}; or leave quantization out."
+            f"vLLM has no {name} on {platform}.", f"There are: {', '.join(sorted(others))}; or leave quantization out."
         )
     if others is None and not method.runs_on(wish.sm):
         sm = wish.sm or 0
@@ -161,11 +161,11 @@ def _check_plain(model: Model, name: str, method: Method, wish: Wish, table: Qua
     if not method.quantises_while_loading(wish.vllm):
         repos = [found.repo for found in model.quantized if found.bits == method.bits or not method.bits]
         alike = [repo for repo in repos if not method.bits or any(read in repo.casefold() for read in method.reads)]
-        where = f"Name one: --model {alike[0]}." if alike else f"No such checkpoint of {model.name} is known here."
+        remedy = f"Name one: --model {alike[0]}." if alike else f"No such checkpoint of {model.name} is known here."
         if wish.vendor in ("nvidia", "amd"):
-            where += f" {_while_loading(wish, table)} makes 8 bits while loading."
+            remedy += f" {_while_loading(wish, table)} makes 8 bits while loading."
         raise UsageError(
-            f"{name} needs a checkpoint that was prepared for it, and {model.name}'s weights have 16 bits.", where
+            f"{name} needs a checkpoint that was prepared for it, and {model.name}'s weights have 16 bits.", remedy
         )
     if method.experts and not model.shape.text.experts:
         raise UsageError(
@@ -176,7 +176,7 @@ def _check_plain(model: Model, name: str, method: Method, wish: Wish, table: Qua
 
 def _check_checkpoint(model: Model, wish: Wish, table: QuantTable) -> None:
     """Check that a quantised checkpoint can be served here, and that the wish does not contradict it."""
-    what = f"{model.name} is quantised already ({model.shape.quantization}, {SPOKEN[model.own_precision]} weights)"
+    state = f"{model.name} is quantised already ({model.shape.quantization}, {SPOKEN[model.own_precision]} weights)"
     serving = dict(table.reading(model, wish.vllm))
     if all(method.asked for method in serving.values()):
         kind = model.shape.quantization or ""
@@ -185,10 +185,10 @@ def _check_checkpoint(model: Model, wish: Wish, table: QuantTable) -> None:
             table.gone.get(kind, "Name the original checkpoint, or one in AWQ, GPTQ, fp8 or compressed-tensors."),
         )
     if wish.name == "none":
-        raise UsageError(f"{what}, so it has no 16-bit weights.", "Name the original checkpoint with --model.")
+        raise UsageError(f"{state}, so it has no 16-bit weights.", "Name the original checkpoint with --model.")
     known = wish.name in table.methods
     if known and wish.name not in serving:
-        raise UsageError(f"{what}: {wish.name} does not read it.", "Leave quantization out: vLLM finds it by itself.")
+        raise UsageError(f"{state}: {wish.name} does not read it.", "Leave quantization out: vLLM finds it by itself.")
     if known and serving[wish.name or ""].experts and not model.shape.text.experts:
         raise UsageError(f"{wish.name} is for mixtures of experts.", "Leave quantization out: vLLM finds it by itself.")
     if not known:  # vLLM finds the method by itself
@@ -200,7 +200,7 @@ def _check_checkpoint(model: Model, wish: Wish, table: QuantTable) -> None:
                     return
             except CannotPlanError as error:
                 refusals.append(error.what)
-        raise CannotPlanError(f"{what}. {refusals[0]}", "Name another checkpoint of the model, or another card.")
+        raise CannotPlanError(f"{state}. {refusals[0]}", "Name another checkpoint of the model, or another card.")
 
 
 def _while_loading(wish: Wish, table: QuantTable) -> str:

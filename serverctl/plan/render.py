@@ -90,19 +90,19 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
         value = json.dumps({"ignore": ["visual.*"]}, separators=(",", ":"))
         lines.append(Line("--quantization-config", value, Reason(text, "docs/serving.md")))
     own = _with_planned(check_extra(plan.extra, capabilities), lines)
-    given = [word.split("=")[0] for word in own if word.startswith("--")]
-    mine = {capabilities.options[flag].flag if flag in capabilities.options else flag for flag in given}
-    parts = {flag.split(".")[0] for flag in given if "." in flag}
+    flags = [word.split("=")[0] for word in own if word.startswith("--")]
+    mine = {capabilities.options[flag].flag if flag in capabilities.options else flag for flag in flags}
+    parts = {flag.split(".")[0] for flag in flags if "." in flag}
     kept: list[Line] = []
     dropped: list[str] = []
     for line in lines:
         if not line.reason.automatic and line.value is not None:
             check_choice(line.flag, line.value, own, capabilities)
         if not capabilities.has(line.flag):
-            what = f"{line.flag} {line.value or ''}".strip()
-            dropped.append(f"{what}: vLLM {capabilities.version} has no such flag ({line.reason.text}).")
+            option = f"{line.flag} {line.value or ''}".strip()
+            dropped.append(f"{option}: vLLM {capabilities.version} has no such flag ({line.reason.text}).")
         elif line.flag in parts and (line.value or "").startswith("{"):
-            kept += [part for part in _dotted(line) if part.flag not in given]
+            kept += [part for part in _dotted(line) if part.flag not in flags]
         elif line.flag not in mine:
             kept.append(line)
     read = {name for name in plan.env if capabilities.reads(name) or (plan.vendor == "gaudi" and name in PLUGIN_ENV)}
@@ -117,21 +117,21 @@ def _with_planned(own: Sequence[str], lines: Sequence[Line]) -> tuple[str, ...]:
     for word in own:
         flag, sign, value = word.partition("=") if word.startswith("--") else (words[-1] if words else "", "", word)
         planned = next((json_object(line.value or "") for line in lines if line.flag == flag), None)
-        given = json_object(value) if planned else None
-        if planned and given is not None:
-            word = f"{flag}=" * bool(sign) + flag_text(_merged(planned, given))  # noqa: PLW2901
+        own_values = json_object(value) if planned else None
+        if planned and own_values is not None:
+            word = f"{flag}=" * bool(sign) + flag_text(_merged(planned, own_values))  # noqa: PLW2901
         words.append(word)
     return tuple(words)
 
 
-def _merged(planned: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge JSON objects; `given` wins."""
+def _merged(planned: Mapping[str, Any], own_values: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge JSON objects; `own_values` wins."""
     return {
-        name: _merged(value, given[name])
-        if isinstance(value, dict) and isinstance(given.get(name), dict)
-        else given.get(name, value)
+        name: _merged(value, own_values[name])
+        if isinstance(value, dict) and isinstance(own_values.get(name), dict)
+        else own_values.get(name, value)
         for name, value in planned.items()
-    } | {name: value for name, value in given.items() if name not in planned}
+    } | {name: value for name, value in own_values.items() if name not in planned}
 
 
 def _dotted(line: Line) -> list[Line]:

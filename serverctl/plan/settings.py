@@ -142,11 +142,11 @@ def _convert(kind: KnobKind, value: Any) -> Any:
 
 
 def _takes(knob: Knob) -> str:
-    what = {"int": "a whole number", "float": "a number", "text": "a name", "switch": "true or false"}[knob.kind]
-    what = what if knob.step == 1 else f"a multiple of {knob.step}"
+    noun = {"int": "a whole number", "float": "a number", "text": "a name", "switch": "true or false"}[knob.kind]
+    noun = noun if knob.step == 1 else f"a multiple of {knob.step}"
     if knob.least is not None and knob.most is not None:
-        return f"{what} from {knob.least:.10g} to {knob.most:.10g}"
-    return f"{what} from {knob.least:.10g}" if knob.least is not None else what
+        return f"{noun} from {knob.least:.10g} to {knob.most:.10g}"
+    return f"{noun} from {knob.least:.10g}" if knob.least is not None else noun
 
 
 def parse_assignments(texts: list[str]) -> dict[str, Any]:

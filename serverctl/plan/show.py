@@ -43,8 +43,8 @@ def bar(budget: Budget, width: int) -> list[tuple[str, str, str]]:
     present = [(name, size) for name, size in parts(budget) if size > 0]
     if not present:
         return []
-    whole = sum(size for _, size in present)
-    counts = {name: max(1, round(size / whole * width)) for name, size in present}
+    total = sum(size for _, size in present)
+    counts = {name: max(1, round(size / total * width)) for name, size in present}
     largest = max(counts, key=lambda name: counts[name])
     counts[largest] = max(1, counts[largest] + width - sum(counts.values()))
     return [(_LOOK[name][1] * count, _LOOK[name][0], name) for name, count in counts.items()]
@@ -136,8 +136,8 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
     from rich.markup import escape
     from rich.text import Text
 
-    what = f"{plan.weights} weights, on {_where(plan, hardware)} (preset {plan.preset})"
-    console.print(f"[bold]{escape(plan.model.name)}[/bold], {escape(what)}")
+    summary = f"{plan.weights} weights, on {_where(plan, hardware)} (preset {plan.preset})"
+    console.print(f"[bold]{escape(plan.model.name)}[/bold], {escape(summary)}")
     width = max(20, min(72, console.width - 4))
     pieces = [(text, colour) for text, colour, _ in bar(plan.budget, width)]
     console.print(Text.assemble("  ", *pieces))

@@ -83,9 +83,9 @@ def _share_read(model: Model, requests: int) -> float:
     if not text.experts:
         return 1.0
     dense = text.embedding_parameters + text.layers * 2 * text.hidden * (text.heads + text.kv_heads) * text.head_dim
-    whole = text.embedding_parameters + text.block_parameters
+    total = text.embedding_parameters + text.block_parameters
     used = min(1.0, requests * text.experts_used / text.experts)
-    return (dense + (whole - dense) * used) / whole
+    return (dense + (total - dense) * used) / total
 
 
 def most_tokens_a_second(model: Model, settings: Settings, budget: Budget, gpu: Gpu) -> float | None:
@@ -206,9 +206,9 @@ def speed_by_prompt(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> t
     found = []
     for images in range(1, min(_MOST_IMAGES, settings.images or 0) + 1) if image else ():
         tokens = images * image + table.text_tokens
-        whole = _prefill_seconds(plan, table, tokens, images * image)
+        full_prompt = _prefill_seconds(plan, table, tokens, images * image)
         newest = _prompt_seconds(plan, table, image)
-        if whole is not None and newest is not None:
+        if full_prompt is not None and newest is not None:
             each = _seconds_a_token(plan, launch, tokens, 1).per(1)
-            found.append(PromptSpeed(images, tokens, whole, newest, each))
+            found.append(PromptSpeed(images, tokens, full_prompt, newest, each))
     return tuple(found)

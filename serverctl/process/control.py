@@ -120,7 +120,7 @@ _SUPERVISOR = (
 
 def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
     """Wait until a new supervisor runs. Return False if another one was faster. Raises MaiError if none runs."""
-    what, remedy = "The program that watches the server", f"Its output is in {folder.supervisor_log}."
+    program, remedy = "The program that watches the server", f"Its output is in {folder.supervisor_log}."
     end = time.monotonic() + _BEGIN_SECONDS
     while time.monotonic() < end:
         status = process.poll()
@@ -137,11 +137,11 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
         if status is not None and not has_room(folder.path):
             raise full_disk(folder.path)
         if status is not None:
-            raise MaiError(f"{what} could not start (exit status {status}).", remedy)
+            raise MaiError(f"{program} could not start (exit status {status}).", remedy)
         time.sleep(0.01)
     process.kill()
     process.wait()
-    raise MaiError(f"{what} did not start within {_BEGIN_SECONDS:.0f} s.", remedy)
+    raise MaiError(f"{program} did not start within {_BEGIN_SECONDS:.0f} s.", remedy)
 
 
 def as_before(name: str) -> ServerRequest:
@@ -192,10 +192,10 @@ class Announcer:
 
     def events(self, state: State) -> list[str]:
         """Return the new events, without the failure of a start, which the waiting client reports itself."""
-        told = self._told.get(state.name, self._since)
-        self._told[state.name] = max([told, *(when for when, _ in state.events)])
+        since = self._told.get(state.name, self._since)
+        self._told[state.name] = max([since, *(when for when, _ in state.events)])
         last = state.message if state.phase == "failed" else None
-        return [sentence for when, sentence in state.events if when > told and sentence != last]
+        return [sentence for when, sentence in state.events if when > since and sentence != last]
 
     def stage(self, state: State) -> str:
         """Return the stage as text, with download progress; "" if it was reported recently."""
@@ -320,7 +320,7 @@ def _error(found: Mapping[str, Any]) -> MaiError:
     if len(text) > _MOST_QUOTED:  # cut between words; a parser's list has no spaces
         cut = max(text.rfind(end, 0, _MOST_QUOTED) for end in (" ", ","))
         text = f"{text[: max(cut, _MOST_QUOTED // 2)]} ..."
-    said = f' It said: "{text}".' if evidence else ""
-    told = f" {because}" if because and because != remedy else ""
+    quote = f' It said: "{text}".' if evidence else ""
+    reason = f" {because}" if because and because != remedy else ""
     error = EnvironmentLacksError if found.get("kind") in _OF_THE_MACHINE else MaiError
-    return error(f"{title}.{said}{told}", remedy)
+    return error(f"{title}.{quote}{reason}", remedy)

@@ -61,8 +61,8 @@ def ask_model(
 def question(image: bool, system: bool) -> list[dict[str, Any]]:
     """Return the messages that `ask_model` sends."""
     picture = [{"type": "image_url", "image_url": {"url": _picture()}}] if image else []
-    asked = {"role": "user", "content": [*picture, {"type": "text", "text": "Hi"}]}
-    return [{"role": "system", "content": "Be brief."}, asked] if system else [asked]
+    message = {"role": "user", "content": [*picture, {"type": "text", "text": "Hi"}]}
+    return [{"role": "system", "content": "Be brief."}, message] if system else [message]
 
 
 def _picture() -> str:

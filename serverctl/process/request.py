@@ -79,8 +79,8 @@ class ServerRequest:
 
 def is_one_of(model: str, names: Set[str]) -> bool:
     """Return whether a model, given by name, repository or folder, has one of some names."""
-    said = {model.casefold(), str(Path(model).expanduser().resolve()).casefold()}
-    return not said.isdisjoint(name.casefold() for name in names)
+    own_names = {model.casefold(), str(Path(model).expanduser().resolve()).casefold()}
+    return not own_names.isdisjoint(name.casefold() for name in names)
 
 
 def server_request(

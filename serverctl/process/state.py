@@ -210,9 +210,9 @@ class Folder:
 
         The lock file comes first, so that an unreadable state does not hide a running supervisor.
         """
-        said = read_identity(read_json_object(self.lock_file))
-        if is_alive(said):
-            return said
+        identity = read_identity(read_json_object(self.lock_file))
+        if is_alive(identity):
+            return identity
         state = self.read()
         return state.supervisor if state is not None and is_alive(state.supervisor) else None
 

@@ -189,9 +189,9 @@ def ask_parser(python: Path) -> dict[str, Any]:
     if done.returncode == 0 and isinstance(document, dict) and document.get("options"):
         return document
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    said = lines[-1][:300] if lines else f"exit status {done.returncode}"
+    reason = lines[-1][:300] if lines else f"exit status {done.returncode}"
     raise EnvironmentLacksError(
-        f"The vLLM of {python} cannot be used: {said}", "`mai-server install` makes an environment that works."
+        f"The vLLM of {python} cannot be used: {reason}", "`mai-server install` makes an environment that works."
     )
 
 

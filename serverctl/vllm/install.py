@@ -148,14 +148,14 @@ def check(python: Path, build: Build) -> dict[str, Any]:
         done = subprocess.run(
             [str(python), "-c", code], capture_output=True, text=True, timeout=_CHECK_SECONDS, check=False, env=environ
         )
-        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["nothing"])[-1]
     except subprocess.TimeoutExpired:
-        done, said = None, f"no answer within {_CHECK_SECONDS} s"
+        done, reason = None, f"no answer within {_CHECK_SECONDS} s"
     failed = f"vLLM {build.version} was installed, but does not work here"
     if done is None or done.returncode != 0:
         driver = f"Driver {build.least_driver} or newer is needed; `mai-server doctor` shows the one that is there."
         raise EnvironmentLacksError(
-            f"{failed}: {said[:300]}. It was removed again.", _OTHER_BUILDS if on_processor else driver
+            f"{failed}: {reason[:300]}. It was removed again.", _OTHER_BUILDS if on_processor else driver
         )
     try:
         dump = ask_parser(python)

@@ -33,10 +33,10 @@ def words_in(python: Path, *modules: str) -> frozenset[str]:
 
 def rendered_by(python: Path, template: str, variables: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
     """Return the "text" or "error" of each conversation that `render_template.py` tries; empty if it cannot run."""
-    asked = json.dumps({"template": template, "variables": dict(variables)})
+    request = json.dumps({"template": template, "variables": dict(variables)})
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):
         done = subprocess.run(
-            [str(python), "-I", str(_RENDER)], input=asked, capture_output=True, text=True, errors="replace",
+            [str(python), "-I", str(_RENDER)], input=request, capture_output=True, text=True, errors="replace",
             timeout=_RENDER_SECONDS, check=False,
         )  # fmt: skip
         found: Any = json.loads(done.stdout) if done.returncode == 0 else {}

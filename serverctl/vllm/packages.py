@@ -78,9 +78,9 @@ class Filling:
             self._let_torchvision_load()
         shutil.rmtree(self._work, ignore_errors=True)
 
-    def _install(self, what: str, *arguments: str) -> None:
+    def _install(self, label: str, *arguments: str) -> None:
         """Run one pip installation, with one retry after an interrupted download. Raises EnvironmentLacksError."""
-        self._report(Progress(f"looking up {what}"))
+        self._report(Progress(f"looking up {label}"))
         # Most modules are never imported; compiling all of them would take half of the time.
         command = [*self._pip, *self._pip_options(), "--no-compile", *arguments]
         status = self._run(command)
@@ -98,24 +98,24 @@ class Filling:
         self._report(Progress("looking up torch"))
         if self._run([*self._pip, *self._pip_options(), "--no-compile", *arguments]) == 0:
             return
-        said = self._last_error()
+        reason = self._last_error()
         self._report(Progress("looking elsewhere for a torch for processors"))
         place = self._work / "uv"
         if self._run([*self._pip, "--no-deps", "--target", str(place), str(self._build.torch_finder)]) == 0:
             finder = [str(place / "bin" / "uv"), "pip", "install", "--python", self._pip[0]]
             if self._run([*finder, "--torch-backend", "cpu", *arguments]) == 0:
                 return
-            said = self._last_error()
+            reason = self._last_error()
         raise EnvironmentLacksError(
-            f"{arguments[-1]} could not be installed: {said}",
+            f"{arguments[-1]} could not be installed: {reason}",
             "Where this machine's packages come from another place, name it with PIP_EXTRA_INDEX_URL or "
             f"PIP_FIND_LINKS. The whole output is in {self._log}.",
         )
 
     def _let_torchvision_load(self) -> None:
         """Install `torchvision_on_cpu.py` if torchvision cannot be imported without it."""
-        asked = [self._pip[0], "-c", "import torchvision"]
-        tried = subprocess.run(asked, capture_output=True, text=True, check=False)
+        command = [self._pip[0], "-c", "import torchvision"]
+        tried = subprocess.run(command, capture_output=True, text=True, check=False)
         if tried.returncode == 0 or "torchvision::" not in tried.stderr:
             return
         for packages in self._folder.glob("lib/python*/site-packages"):
@@ -187,8 +187,8 @@ class PipProgress:
     def take(self, line: str) -> bool:
         """Handle one line. Return whether it only shows progress and need not be logged."""
         if found := re.match(r"Progress (\d+) of (\d+)", line):
-            done, whole = int(found[1]), int(found[2])
-            self._report(Progress(self._fetching.what, self._fetching.detail, done, whole or None))
+            done, total = int(found[1]), int(found[2])
+            self._report(Progress(self._fetching.what, self._fetching.detail, done, total or None))
             return True
         text = line.strip()
         if found := re.match(r"(?:Collecting|Processing) (\S+)", text):

@@ -77,14 +77,14 @@ class Releases:
         environ.pop("PYTHONPATH", None)
         if folder is not None:
             environ["PYTHONPATH"] = str(folder)
-        said = ""
+        reason = ""
         for _ in range(_MOST_MISSING):
             command = [str(self._python), str(_DUMP)]
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
             if done.returncode == 0:
                 document: dict[str, Any] = json.loads(done.stdout)
                 return document
-            said = (done.stderr.strip().splitlines() or ["nothing"])[-1][:300]
+            reason = (done.stderr.strip().splitlines() or ["nothing"])[-1][:300]
             missing = re.search(r"ModuleNotFoundError: No module named '([A-Za-z0-9_]+)", done.stderr)
             if folder is None or missing is None:
                 break
@@ -95,7 +95,7 @@ class Releases:
             self._say(f"getting {name}, which this release asks for")
             self._pip("install", "--no-deps", "--target", str(folder), f"{name}{wanted[name]}")
         raise EnvironmentLacksError(
-            f"The parser of this vLLM could not be built: {said}", f"{self._python} may lack what this release needs."
+            f"The parser of this vLLM could not be built: {reason}", f"{self._python} may lack what this release needs."
         )
 
     def _required(self, folder: Path) -> dict[str, str | None]:
@@ -120,8 +120,8 @@ class Releases:
                 return done.stdout
             if not last:
                 self._say(f"pip {arguments[0]} did not succeed; trying once more")
-        said = (done.stderr.strip().splitlines() or ["nothing"])[-1][:300]
-        raise EnvironmentLacksError(f"pip {arguments[0]} failed: {said}", f"It was asked for {arguments[-1]}.")
+        reason = (done.stderr.strip().splitlines() or ["nothing"])[-1][:300]
+        raise EnvironmentLacksError(f"pip {arguments[0]} failed: {reason}", f"It was asked for {arguments[-1]}.")
 
 
 def _requirements(folder: Path) -> dict[str, str]:
@@ -135,8 +135,8 @@ def _requirements(folder: Path) -> dict[str, str]:
     lines = HeaderParser().parsestr(metadata.read_text(encoding="utf-8")).get_all("Requires-Dist") or []
     found: dict[str, str] = {}
     for line in lines:
-        what, _, marker = line.partition(";")
-        match = re.fullmatch(r"([A-Za-z0-9._-]+)\s*(?:\[[^]]*\])?\s*\(?([^)]*)\)?\s*", what)
+        requirement, _, marker = line.partition(";")
+        match = re.fullmatch(r"([A-Za-z0-9._-]+)\s*(?:\[[^]]*\])?\s*\(?([^)]*)\)?\s*", requirement)
         if match and "extra" not in marker:
             found.setdefault(match[1].lower().replace("_", "-"), match[2].strip())
     return found

@@ -22,22 +22,22 @@ _SYSTEM: dict[str, Any] = {"picture": [{"type": "text", "text": "Be brief."}], "
 
 def main() -> int:
     """Print how each conversation is rendered, without and with a system message."""
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     found = {}
     for name, messages in _CONVERSATIONS.items():
         system = {"role": "system", "content": _SYSTEM.get(name, _SYSTEM["picture"])}
-        found[name] = _rendered(asked, messages)
+        found[name] = _rendered(request, messages)
         if "error" in found[name]:
-            again = _rendered(asked, [system, *messages])
+            again = _rendered(request, [system, *messages])
             found[name] = found[name] if "error" in again else again
     sys.stdout.write(json.dumps(found))
     return 0
 
 
-def _rendered(asked: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, str]:
+def _rendered(request: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, str]:
     try:
-        template = _environment().from_string(asked["template"])
-        variables = {"tools": None, "documents": None, **asked["variables"]}
+        template = _environment().from_string(request["template"])
+        variables = {"tools": None, "documents": None, **request["variables"]}
         return {"text": template.render(messages=messages, add_generation_prompt=True, **variables)}
     except ImportError:
         raise  # without jinja2 nothing is known about the template

@@ -52,42 +52,52 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--monitor", metavar="N", type=int, help="which monitor to capture")
     parser.add_argument("--json", action="store_true", help="print the decision as JSON")
     add_options(parser, "engine")
-    given = parser.parse_args(argv)
-    _check(given)
-    options = RunOptions.of(given, load_settings())
-    many = given.lines or len(given.images) > 1
-    seen = None if many else Seen(read_image(Path(given.images[0]))) if given.images else _capture(given.monitor)
+    arguments = parser.parse_args(argv)
+    _check(arguments)
+    options = RunOptions.of(arguments, load_settings())
+    many = arguments.lines or len(arguments.images) > 1
+    seen = (
+        None
+        if many
+        else Seen(read_image(Path(arguments.images[0])))
+        if arguments.images
+        else _capture(arguments.monitor)
+    )
     engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
-    if given.grounding and engine.name == "literal":
+    if arguments.grounding and engine.name == "literal":
         engine.close()
         raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
     try:
-        return asyncio.run(_act(given, options, engine, seen))
+        return asyncio.run(_act(arguments, options, engine, seen))
     finally:
         engine.close()
 
 
-def _check(given: argparse.Namespace) -> None:
+def _check(arguments: argparse.Namespace) -> None:
     """Take the instruction from behind the pictures if it stands there. Raises UsageError if something is missing."""
-    if given.lines:
-        if given.images or given.instruction is not None:
+    if arguments.lines:
+        if arguments.images or arguments.instruction is not None:
             raise UsageError("With --lines every line names its picture and its instruction.", "Leave out the others.")
         return
-    if given.instruction is None and given.images and not Path(given.images[-1]).is_file():
-        given.instruction = plain_text(given.images.pop())
-    if given.instruction is None:
+    if arguments.instruction is None and arguments.images and not Path(arguments.images[-1]).is_file():
+        arguments.instruction = plain_text(arguments.images.pop())
+    if arguments.instruction is None:
         raise UsageError("There is no INSTRUCTION.", 'Say what to do: mai-agent act --image shot.png "open the menu".')
 
 
-async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, seen: Seen | None) -> int:
+async def _act(arguments: argparse.Namespace, options: RunOptions, engine: Engine, seen: Seen | None) -> int:
     async with AsyncExitStack() as opened:
         opening = open_model(engine, options.family, Patience.of(options.patience), opened)
         asker = Asker(await opening, options)
         if seen is None:
-            jobs = of_lines() if given.lines else of_images(given.images, given.instruction, grounding=given.grounding)
-            return await answer_all(asker, jobs, given.at_once, as_json=given.json or given.lines)
-        result, text = await asker.ask(given.instruction, seen, grounding=given.grounding)
-    tell(given.json, decision_json(result, text, seen), *decision_lines(result, seen))
+            jobs = (
+                of_lines()
+                if arguments.lines
+                else of_images(arguments.images, arguments.instruction, grounding=arguments.grounding)
+            )
+            return await answer_all(asker, jobs, arguments.at_once, as_json=arguments.json or arguments.lines)
+        result, text = await asker.ask(arguments.instruction, seen, grounding=arguments.grounding)
+    tell(arguments.json, decision_json(result, text, seen), *decision_lines(result, seen))
     return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
 
 

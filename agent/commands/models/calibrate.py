@@ -39,40 +39,40 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--forget", action="store_true", help="forget what is remembered, and ask nothing")
     parser.add_argument("--json", action="store_true", help="print what was found out as JSON")
     add_options(parser, "engine")
-    given = parser.parse_args(argv)
-    options = RunOptions.of(given, load_settings())
-    screen = given.size or _captured(given.monitor)
+    arguments = parser.parse_args(argv)
+    options = RunOptions.of(arguments, load_settings())
+    screen = arguments.size or _captured(arguments.monitor)
     engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     try:
         if engine.name == "literal":
             raise EnvironmentLacksError("The literal engine has no model.", "Name one with --endpoint.")
-        return asyncio.run(_calibrate(given, options, engine, screen))
+        return asyncio.run(_calibrate(arguments, options, engine, screen))
     finally:
         engine.close()
 
 
-async def _calibrate(given: argparse.Namespace, options: RunOptions, engine: Engine, screen: Size) -> int:
+async def _calibrate(arguments: argparse.Namespace, options: RunOptions, engine: Engine, screen: Size) -> int:
     async with AsyncExitStack() as opened:
         model = await open_model(engine, options.family, Patience.of(options.patience), opened)
         family = model.family
         if not family.grounds:
             raise UsageError(f"The family {family.facts.name} cannot be asked for a point.", "Choose another --family.")
         case = Case.of(model, screen, options.max_pixels)
-        if given.forget:
+        if arguments.forget:
             forgotten, about = case.forget(), f"{case.model} at {case.endpoint} on {case.screen}"
             words = f"Forgotten: {about}." if forgotten else f"Nothing is remembered of {about}."
-            tell(given.json, {"ok": True, "forgotten": forgotten}, words)
+            tell(arguments.json, {"ok": True, "forgotten": forgotten}, words)
             return ExitStatus.DONE
         outcome = await try_out(model, screen, options.max_pixels, remark)
-    tell(given.json, _as_json(case, outcome), *map(_line, outcome.asked, outcome.distances()))
+    tell(arguments.json, _as_json(case, outcome), *map(_line, outcome.asked, outcome.distances()))
     try:
-        correction = settled(case, outcome, given.picture)
+        correction = settled(case, outcome, arguments.picture)
     except MaiError as error:
-        if not given.json:
+        if not arguments.json:
             raise
         remark(str(error))
         return error.exit_status
-    if not given.json:
+    if not arguments.json:
         put(correction.words)
     return ExitStatus.DONE
 

@@ -67,10 +67,10 @@ def main(argv: Sequence[str]) -> int:
     }  # fmt: skip
     for each, do in doing.items():
         each.set_defaults(do=do)
-    given = parser.parse_args(argv)
-    module, function = given.do.split(".")
+    arguments = parser.parse_args(argv)
+    module, function = arguments.do.split(".")
     with stray_output_kept():
-        done: int = getattr(import_module(f"agent.commands.models.{module}"), function)(given)
+        done: int = getattr(import_module(f"agent.commands.models.{module}"), function)(arguments)
         return done
 
 

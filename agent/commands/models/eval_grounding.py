@@ -25,23 +25,23 @@ from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import remark
 
 
-def ask(given: argparse.Namespace) -> int:
+def ask(arguments: argparse.Namespace) -> int:
     """Ask for the samples that have no answer yet, and judge."""
-    benchmark = read_benchmark(given.benchmark, given.data)
-    _baseline(given, benchmark)  # its errors come before hours of asking
-    options = RunOptions.of(given, load_settings())
+    benchmark = read_benchmark(arguments.benchmark, arguments.data)
+    _baseline(arguments, benchmark)  # its errors come before hours of asking
+    options = RunOptions.of(arguments, load_settings())
     engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     try:
         if engine.name == "literal":
             raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
-        failed = asyncio.run(_asked(given, options, engine, benchmark))
+        failed = asyncio.run(_asked(arguments, options, engine, benchmark))
     finally:
         engine.close()
-    _put_score(given, benchmark)
+    _put_score(arguments, benchmark)
     return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
 
 
-async def _asked(given: argparse.Namespace, options: RunOptions, engine: Engine, benchmark: Benchmark) -> int:
+async def _asked(arguments: argparse.Namespace, options: RunOptions, engine: Engine, benchmark: Benchmark) -> int:
     async with AsyncExitStack() as opened:
         model = await open_model(engine, options.family, Patience.of(options.patience), opened)
         if not model.family.grounds:
@@ -49,65 +49,70 @@ async def _asked(given: argparse.Namespace, options: RunOptions, engine: Engine,
                 f"The family {model.family.facts.name} cannot be asked for a point.", "Choose another one."
             )
         asker = Asker(model, options)
-        run = {"benchmark": benchmark.name, "data": str(given.data.resolve()), **asker.named()}
-        samples = part_of(benchmark.samples, given.limit, given.shard)
-        with AnswersFile(given.out, run) as kept:
-            return await ask_all(asker, samples, kept, given.at_once, remark, zoom=given.zoom)
+        run = {"benchmark": benchmark.name, "data": str(arguments.data.resolve()), **asker.named()}
+        samples = part_of(benchmark.samples, arguments.limit, arguments.shard)
+        with AnswersFile(arguments.out, run) as kept:
+            return await ask_all(asker, samples, kept, arguments.at_once, remark, zoom=arguments.zoom)
 
 
-def take_over(given: argparse.Namespace) -> int:
+def take_over(arguments: argparse.Namespace) -> int:
     """Take over published answers, and judge them."""
-    family = given.family or detect_family(given.model)
+    family = arguments.family or detect_family(arguments.model)
     if family is None:
-        raise UsageError(f"The model {given.model!r} is of no known family.", "Name one with --family.")
-    benchmark = read_benchmark(given.benchmark, given.data)
-    run = {"benchmark": benchmark.name, "data": str(given.data.resolve()), "model": given.model, "family": family}
-    import_answers(given.file, benchmark, {**run, "words": "imported"}, given.out)
-    _put_score(given, benchmark)
+        raise UsageError(f"The model {arguments.model!r} is of no known family.", "Name one with --family.")
+    benchmark = read_benchmark(arguments.benchmark, arguments.data)
+    run = {
+        "benchmark": benchmark.name,
+        "data": str(arguments.data.resolve()),
+        "model": arguments.model,
+        "family": family,
+    }
+    import_answers(arguments.file, benchmark, {**run, "words": "imported"}, arguments.out)
+    _put_score(arguments, benchmark)
     return ExitStatus.DONE
 
 
-def rescore(given: argparse.Namespace) -> int:
+def rescore(arguments: argparse.Namespace) -> int:
     """Judge the answers or the runs in a folder again."""
-    run = read_run(given.out)
+    run = read_run(arguments.out)
     if run["benchmark"] == eval_tasks.BENCHMARK:
-        return eval_tasks.rescore(given)
+        return eval_tasks.rescore(arguments)
     if run["benchmark"] not in benchmark_names():
-        raise UsageError(f"{given.out} is of an unknown benchmark, {run['benchmark']}.", "Was eval.json changed?")
-    _put_score(given, read_benchmark(run["benchmark"], given.data or Path(str(run.get("data")))))
+        raise UsageError(f"{arguments.out} is of an unknown benchmark, {run['benchmark']}.", "Was eval.json changed?")
+    _put_score(arguments, read_benchmark(run["benchmark"], arguments.data or Path(str(run.get("data")))))
     return ExitStatus.DONE
 
 
-def _baseline(given: argparse.Namespace, benchmark: Benchmark) -> dict[str, bool] | None:
+def _baseline(arguments: argparse.Namespace, benchmark: Benchmark) -> dict[str, bool] | None:
     """Return the verdicts of the baseline, if one is named. Raises UsageError: it has none, or of another benchmark."""
-    if given.baseline is None:
+    if arguments.baseline is None:
         return None
-    if (other := read_run(given.baseline)["benchmark"]) != benchmark.name:
-        raise UsageError(f"{given.baseline} is of {other}, not of {benchmark.name}.", "Name another baseline.")
-    return read_verdicts(given.baseline)
+    if (other := read_run(arguments.baseline)["benchmark"]) != benchmark.name:
+        raise UsageError(f"{arguments.baseline} is of {other}, not of {benchmark.name}.", "Name another baseline.")
+    return read_verdicts(arguments.baseline)
 
 
-def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
+def _put_score(arguments: argparse.Namespace, benchmark: Benchmark) -> None:
     """Judge the answers in the folder, keep the verdicts, print the score, and write the report."""
-    baseline = _baseline(given, benchmark)
-    answers = read_answers(given.out)
-    verdicts = judge_all(given.out, benchmark, answers)
+    baseline = _baseline(arguments, benchmark)
+    answers = read_answers(arguments.out)
+    verdicts = judge_all(arguments.out, benchmark, answers)
     if strangers := len(answers) - len(verdicts):
         remark(f"{strangers} answers are to samples that the benchmark does not have; they are left out.")
-    run = read_run(given.out)
+    run = read_run(arguments.out)
     for key in ("model", "family", "words"):
         if others := sorted({str(line.get(key)) for line in answers.values()} - {str(run.get(key))}):
             remark(f"Not all answers are of one {key}: there is {' and '.join(others)} beside {run.get(key)}.")
     if count := sum(one.get("settings") not in (None, run.get("settings")) for one in answers.values()):
         remark(f"{count} of {len(answers)} answers were asked for with other settings than the last ones.")
-    told = summary(benchmark, run, verdicts, baseline)
-    if given.report:
+    score = summary(benchmark, run, verdicts, baseline)
+    if arguments.report:
         from agent.evals.report import write_report
 
-        report = write_report(given.out, benchmark, told, verdicts, answers)
+        report = write_report(arguments.out, benchmark, score, verdicts, answers)
         remark(f"The misses: {report}")
-    if given.inspect_log is not None:
+    if arguments.inspect_log is not None:
         from agent.evals.inspect_log import write_inspect_log
 
-        write_inspect_log(given.inspect_log, benchmark, told, verdicts, answers)
-    tell(given.json, told, *lines(told))
+        write_inspect_log(arguments.inspect_log, benchmark, score, verdicts, answers)
+    tell(arguments.json, score, *lines(score))

@@ -36,10 +36,12 @@ def _theme(name: str) -> str:
     return name
 
 
-def run(given: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Make it."""
     from agent.evals.making import Wishes, make
 
-    made = make(given.folder, Wishes(given.number, given.seed, given.sizes, given.themes, given.locales), remark)
-    put(f"{given.folder}: {made} samples. Ask a model: mai-agent eval grounding deskbench {given.folder} --out DIR")
+    made = make(
+        options.folder, Wishes(options.number, options.seed, options.sizes, options.themes, options.locales), remark
+    )
+    put(f"{options.folder}: {made} samples. Ask a model: mai-agent eval grounding deskbench {options.folder} --out DIR")
     return ExitStatus.DONE

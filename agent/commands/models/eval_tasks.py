@@ -32,38 +32,38 @@ PROGRAM: tuple[str, ...] = ()
 BENCHMARK = "tasks"
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Carry out the tasks that have no verdict yet, and report on the folder."""
-    files = [path.resolve() for path in given.files]
-    found = {name: task for name, (_, task) in read_eval_tasks(files or shipped_tasks(), given.filter).items()}
-    if given.list:
+    files = [path.resolve() for path in arguments.files]
+    found = {name: task for name, (_, task) in read_eval_tasks(files or shipped_tasks(), arguments.filter).items()}
+    if arguments.list:
         put(*(f"{task.cls:15} {name:36} {task.say}" for name, task in found.items()), f"{counted(len(found), 'task')}")
         return ExitStatus.DONE
-    baseline = None if given.baseline is None else report.read_baseline(given.baseline)
-    options = limited(given)
+    baseline = None if arguments.baseline is None else report.read_baseline(arguments.baseline)
+    options = limited(arguments)
     size = options.pop("sandbox_size", None)
     for tried in {task.size for task in found.values()}:  # report errors before anything starts
         read_arguments([*option_words(options), "--sandbox", f"--sandbox-size={tried}", "--", "x"])
-    if given.ray is None:
+    if arguments.ray is None:
         check_tools()
-    lost = [name for name, task in found.items() if given.ray is None and _lacks(task)]
-    out = given.out or Path("tasks-proof" if given.prove else "tasks-eval")
+    lost = [name for name, task in found.items() if arguments.ray is None and _lacks(task)]
+    out = arguments.out or Path("tasks-proof" if arguments.prove else "tasks-eval")
     tasks = {
-        name: [_fleet_task(task, epoch + 1, size) for epoch in range(given.epochs)] for name, task in found.items()
+        name: [_fleet_task(task, epoch + 1, size) for epoch in range(arguments.epochs)] for name, task in found.items()
     }
     wanted = [task for epochs in zip(*tasks.values(), strict=True) for task in epochs]  # an epoch after the other
-    common = options | {"eval_files": os.pathsep.join(map(str, files)) or None, "eval_undo": given.undo}
-    common["eval_prove"] = given.prove
+    common = options | {"eval_files": os.pathsep.join(map(str, files)) or None, "eval_undo": arguments.undo}
+    common["eval_prove"] = arguments.prove
     with Results(out) as results, ExitStack() as opened:
-        _check_same(out, {"prove": given.prove, **json.loads(json.dumps(options, default=str))})
-        runner = runner_of(given.ray, out, common, opened, ("eval", "one-task"), PROGRAM)
+        _check_same(out, {"prove": arguments.prove, **json.loads(json.dumps(options, default=str))})
+        runner = runner_of(arguments.ray, out, common, opened, ("eval", "one-task"), PROGRAM)
         possible = [task for task in wanted if task.id.rpartition("#")[0] not in lost]
         waiting = results.still_to_do(possible, lambda result: not _judged(result, out))
-        view = JudgedLines(_flaws if given.prove else _verdict, out, remark if given.json else put)
-        carry_out(runner, results, waiting, given, view)
-        if given.prove:
-            return _report_proof([results.of[task.id] for task in possible], out, as_json=given.json)
-    return _report(out, given, [task.id for task in wanted], baseline)
+        view = JudgedLines(_flaws if arguments.prove else _verdict, out, remark if arguments.json else put)
+        carry_out(runner, results, waiting, arguments, view)
+        if arguments.prove:
+            return _report_proof([results.of[task.id] for task in possible], out, as_json=arguments.json)
+    return _report(out, arguments, [task.id for task in wanted], baseline)
 
 
 def _verdict(result: Result, out: Path) -> Iterator[str]:
@@ -81,28 +81,32 @@ def _report_proof(results: Sequence[Result], out: Path, *, as_json: bool) -> int
     flaws = {result.id.rpartition("#")[0]: report.flaws_of(work.read_states(out / result.bundle)) for result in results}
     flawed = {name: found for name, found in flaws.items() if found}
     proven = len(flaws) - len(flawed)
-    told = {"tasks": len(flaws), "proven": proven, "flaws": flawed}
-    tell(as_json, told, f"{proven} of {len(flaws)} judges are proven", *(f"  flawed: {name}" for name in flawed))
+    data = {"tasks": len(flaws), "proven": proven, "flaws": flawed}
+    tell(as_json, data, f"{proven} of {len(flaws)} judges are proven", *(f"  flawed: {name}" for name in flawed))
     return ExitStatus.NOT_DONE if flawed else ExitStatus.DONE
 
 
-def rescore(given: argparse.Namespace) -> int:
+def rescore(arguments: argparse.Namespace) -> int:
     """Judge what is recorded in a folder again, and report on it."""
-    return _report(given.out, given, (), None if given.baseline is None else report.read_baseline(given.baseline))
+    return _report(
+        arguments.out, arguments, (), None if arguments.baseline is None else report.read_baseline(arguments.baseline)
+    )
 
 
-def _report(out: Path, given: argparse.Namespace, wanted: Iterable[str], baseline: Mapping[str, bool] | None) -> int:
+def _report(
+    out: Path, arguments: argparse.Namespace, wanted: Iterable[str], baseline: Mapping[str, bool] | None
+) -> int:
     """Judge what is recorded in a folder, write the verdicts, and print the report. 1 if runs have no verdict."""
     options = read_json_object(out / "eval.json").get("options", {})
     verdicts = [report.verdict_of(result, out) for result in report.read_results(out)]
     report.write_verdicts(out, verdicts)
-    told = report.report_on(verdicts, options, wanted, baseline)
-    if given.osworld is not None:
+    tasks_report = report.report_on(verdicts, options, wanted, baseline)
+    if arguments.osworld is not None:
         from agent.evals.tasks.osworld import write_tree
 
-        remark(f"{write_tree(verdicts, out, given.osworld)} runs are written to {given.osworld}")
-    tell(given.json, told.model_dump(), *report.lines(told))
-    return ExitStatus.NOT_DONE if told.left else ExitStatus.DONE
+        remark(f"{write_tree(verdicts, out, arguments.osworld)} runs are written to {arguments.osworld}")
+    tell(arguments.json, tasks_report.model_dump(), *report.lines(tasks_report))
+    return ExitStatus.NOT_DONE if tasks_report.left else ExitStatus.DONE
 
 
 def one_task(argv: Sequence[str]) -> int:
@@ -118,15 +122,15 @@ def _one_task(argv: Sequence[str]) -> int:
     for name in ("--eval-undo", "--eval-prove"):
         parser.add_argument(name, action="store_true")
     at = list(argv).index("--")
-    given, words = parser.parse_known_args(argv[:at])
+    arguments, words = parser.parse_known_args(argv[:at])
     options = RunOptions.of(read_arguments([*words, *argv[at:]]), load_settings())
-    found = read_eval_tasks(given.eval_files or shipped_tasks())
-    path, task = found.get(given.eval_id, (Path(), None))
-    if task is None or task.digest != given.eval_digest:
-        raise UsageError(f"The task {given.eval_id!r} was changed after the evaluation began.", "Start it again.")
-    if given.eval_prove:
+    found = read_eval_tasks(arguments.eval_files or shipped_tasks())
+    path, task = found.get(arguments.eval_id, (Path(), None))
+    if task is None or task.digest != arguments.eval_digest:
+        raise UsageError(f"The task {arguments.eval_id!r} was changed after the evaluation began.", "Start it again.")
+    if arguments.eval_prove:
         return work.prove(task, path.parent, options)
-    return work.carry_out(task, path.parent, options, undo=given.eval_undo)
+    return work.carry_out(task, path.parent, options, undo=arguments.eval_undo)
 
 
 def _lacks(task: EvalTask) -> bool:

@@ -72,11 +72,11 @@ def _answered_line(request: Mapping[str, Any]) -> tuple[Answer, Size, Outline | 
     return answer, screen, _outline(request.get("elements"), screen)
 
 
-def _outline(told: Any, screen: Size) -> Outline | None:
-    if told is None:
+def _outline(elements: Any, screen: Size) -> Outline | None:
+    if elements is None:
         return None
     return Outline(
-        screen, tuple(Element(_pixels(one["id"]), "", "", Region(*map(_pixels, one["box"]))) for one in told)
+        screen, tuple(Element(_pixels(one["id"]), "", "", Region(*map(_pixels, one["box"]))) for one in elements)
     )
 
 

@@ -30,8 +30,10 @@ def main(argv: Sequence[str]) -> int:
     )
     options = parser.parse_args(argv)
     names = family_names() if options.family is None else [_meant(options.family)]
-    told = [described(name) for name in names]
-    put_json(told, indent=2) if options.json else put(*(line for one in told for line in (*_lines(one), "")))
+    descriptions = [described(name) for name in names]
+    put_json(descriptions, indent=2) if options.json else put(
+        *(line for one in descriptions for line in (*_lines(one), ""))
+    )
     return 0
 
 

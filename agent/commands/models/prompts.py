@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 def _fetch(chosen: Sequence[Recipe], mirror: str | None, *, as_json: bool) -> int:
     """Fetch one after the other. What cannot be had does not keep the others from being fetched."""
     status: int = ExitStatus.DONE
-    told: list[tuple[Recipe, str]] = []
+    results: list[tuple[Recipe, str]] = []
     for recipe in chosen:
         try:
             store.fetch(recipe, mirror)
@@ -58,10 +58,10 @@ def _fetch(chosen: Sequence[Recipe], mirror: str | None, *, as_json: bool) -> in
         except MaiError as error:
             status = error.exit_status
             remark(f"{recipe.family}: {error}")
-            told.append((recipe, "not fetched"))
+            results.append((recipe, "not fetched"))
         else:
-            told.append((recipe, "fetched"))
-    _tell(told, as_json)
+            results.append((recipe, "fetched"))
+    _tell(results, as_json)
     return status
 
 

@@ -110,13 +110,13 @@ def shows_program_in(title: str, names: Iterable[str], home: Path, environ: Mapp
     It may if a file in that folder does, unless a caption is exactly the name of a harmless file there. If the folder
     is unknown, it may only if no caption could be read.
     """
-    told = list(names)
+    captions = list(names)
     folders = [user_folders(home, environ)[plain("desktop")]] if not title else _titled(title, home, environ)
-    there = [path for folder in folders for path in _listed(folder)]
-    programs = [path for path in there if may_start_something(path)]
-    others = {called for path in there if path not in programs for called in _calls_itself(path)}
-    readable = any(len(one) >= _PART for name in told for one in _shown(name))
-    return (bool(programs) or not (folders or readable)) and not any(_shown(name) & others for name in told)
+    paths = [path for folder in folders for path in _listed(folder)]
+    programs = [path for path in paths if may_start_something(path)]
+    others = {called for path in paths if path not in programs for called in _calls_itself(path)}
+    readable = any(len(one) >= _PART for name in captions for one in _shown(name))
+    return (bool(programs) or not (folders or readable)) and not any(_shown(name) & others for name in captions)
 
 
 def _titled(title: str, home: Path, environ: Mapping[str, str]) -> list[Path]:
@@ -158,10 +158,10 @@ def user_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:
     text = ""
     with suppress(OSError):
         text = config.read_text(encoding="utf-8", errors="replace")[:20_000]
-    told = {key: home / folder.rstrip("/") for key, folder in _USER_FOLDER.findall(text) if ".." not in folder}
+    configured = {key: home / folder.rstrip("/") for key, folder in _USER_FOLDER.findall(text) if ".." not in folder}
     found: dict[str, Path] = {}
     for key, english in _USER_FOLDERS.items():
-        folder = told.get(key, home / english)
+        folder = configured.get(key, home / english)
         for name in (folder.name, english):
             for words in (name, f"{name} folder"):
                 found.setdefault(plain(words), folder)
@@ -228,9 +228,9 @@ def _named(name: str, paths: Iterable[Path]) -> list[Path]:
 def _only_one(found: Iterable[Path], name: str, home: Path) -> Path | None:
     paths = list(dict.fromkeys(found))
     if len(paths) > 1:
-        told = [told_from(home, path) for path in paths]
-        more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-        raise ActionFailedError(f"several are called {name[:60]!r}: {', '.join(told[:_MOST_TOLD])}{more}")
+        shown_paths = [told_from(home, path) for path in paths]
+        more = f" and {len(shown_paths) - _MOST_TOLD} more" if len(shown_paths) > _MOST_TOLD else ""
+        raise ActionFailedError(f"several are called {name[:60]!r}: {', '.join(shown_paths[:_MOST_TOLD])}{more}")
     return paths[0] if paths else None
 
 

@@ -92,8 +92,8 @@ class Launcher(Applications):
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         app, path = self._meant(name, application)
         home = self._home()
-        told = "" if path is None or home is None else f"{told_from(home, path)} with "
-        return self._open(f"{told}{app.name}", app, path, stop)
+        prefix = "" if path is None or home is None else f"{told_from(home, path)} with "
+        return self._open(f"{prefix}{app.name}", app, path, stop)
 
     def browser(self) -> Opens | None:
         app = self._browser()
@@ -157,7 +157,7 @@ class Launcher(Applications):
         self._started.append(process)
         return process
 
-    def _open(self, what: str, app: App, opened: Path | str | None, stop: StopSwitch) -> str:
+    def _open(self, description: str, app: App, opened: Path | str | None, stop: StopSwitch) -> str:
         with closing(Connection(self._open_windows)) as connection:
             known = connection.get()
             before = {window.id for window in known.windows()} if known else set()
@@ -166,10 +166,10 @@ class Launcher(Applications):
                 stop.sleep(0.05)
                 status = process.poll()
                 if status:
-                    raise ActionFailedError(f"{what} ended at once with status {status}")
+                    raise ActionFailedError(f"{description} ended at once with status {status}")
                 if status == 0:
                     deadline = min(deadline, time.monotonic() + _HANDOVER_TIMEOUT)
                 new = [window for window in known.windows() if window.id not in before] if known else []
                 if new:
-                    return f"opened {what} (window “{new[-1].title}”)"
-        return f"started {what}; no new window appeared"
+                    return f"opened {description} (window “{new[-1].title}”)"
+        return f"started {description}; no new window appeared"

@@ -100,8 +100,8 @@ def is_foreign(app: App, environ: Mapping[str, str], since: float) -> bool:
 
 def _is_own(path: Path, environ: Mapping[str, str]) -> bool:
     """Whether a file is where the person, or any of their programs, may write."""
-    told = [environ.get(name, "") for name in ("HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "TMPDIR")]
-    own = [Path(folder).resolve() for folder in (*told, *_EVERYBODYS) if folder]
+    folders = [environ.get(name, "") for name in ("HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "TMPDIR")]
+    own = [Path(folder).resolve() for folder in (*folders, *_EVERYBODYS) if folder]
     real = path.resolve()
     if any(place.is_relative_to(folder) for place in (path.absolute(), real) for folder in own if folder != Path("/")):
         return True

@@ -11,15 +11,15 @@ from foundation.configs import load_config
 _TRASH = PurePosixPath(".local/share/Trash")
 
 
-def is_setting_of_programs(what: str) -> bool:
+def is_setting_of_programs(setting_name: str) -> bool:
     """Whether a setting, named as in receipts, is bookkeeping."""
-    return matches("settings", "bookkeeping", what) and not matches("settings", "choices", what)
+    return matches("settings", "bookkeeping", setting_name) and not matches("settings", "choices", setting_name)
 
 
-def is_neutral(what: str, value: str) -> bool:
+def is_neutral(setting_name: str, value: str) -> bool:
     """Whether a setting's value means the same as an unset setting."""
     neutral = entry("settings", "neutral").items()
-    return any(fnmatchcase(what, pattern) and fnmatchcase(value, values) for pattern, values in neutral)
+    return any(fnmatchcase(setting_name, pattern) and fnmatchcase(value, values) for pattern, values in neutral)
 
 
 def is_kde_file(name: str) -> bool:

@@ -80,11 +80,11 @@ class DconfStore:
         return found
 
     def _listed(self, *arguments: str) -> list[str]:
-        told = subprocess.run(
+        output = subprocess.run(
             ["gsettings", *arguments], env={**self._environ, "GSETTINGS_BACKEND": "memory"}, timeout=_PATIENCE,
             stdin=subprocess.DEVNULL, capture_output=True, check=True,
         ).stdout  # fmt: skip
-        return told.decode("utf-8", "replace").splitlines()
+        return output.decode("utf-8", "replace").splitlines()
 
     def _values(self, data: bytes) -> dict[str, bytes]:
         with suppress(ValueError):

@@ -65,8 +65,8 @@ def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differ
 
 def _moved_away(path: str, old: Entry, after: Entries, moves: Mapping[str, str]) -> bool:
     """Whether what was at a path is at another one now, so that something new took its place."""
-    there = after.get(moves.get(path, path))
-    return there is not None and there.inode == old.inode != after[path].inode
+    entry = after.get(moves.get(path, path))
+    return entry is not None and entry.inode == old.inode != after[path].inode
 
 
 def _kind(old: Entry, new: Entry) -> bool:
@@ -75,12 +75,12 @@ def _kind(old: Entry, new: Entry) -> bool:
 
 def _target(path: str, old: Entry, made: Entries, moves: Mapping[str, str]) -> str | None:
     """Return the present path of something that moved, or None."""
-    told, known = path, {path}
-    while told in moves and moves[told] not in known:
-        told = moves[told]
-        known.add(told)
-    if told != path and told in made and old.inode in (0, made[told].inode):  # 0: unknown
-        return told
+    target, known = path, {path}
+    while target in moves and moves[target] not in known:
+        target = moves[target]
+        known.add(target)
+    if target != path and target in made and old.inode in (0, made[target].inode):  # 0: unknown
+        return target
     return next((other for other, new in made.items() if other != path and old.same_thing(new)), None)
 
 
@@ -101,8 +101,8 @@ class Files:
         found = [*self._told(differences), *self._made_and_trashed(differences.made)]
         if len(found) > _MOST:
             more = len(found) - _MOST
-            told = f"{more} more files changed than are listed and can be undone"
-            found[_MOST:] = [Change("file", told_as(""), None, told)]
+            remark = f"{more} more files changed than are listed and can be undone"
+            found[_MOST:] = [Change("file", told_as(""), None, remark)]
         return found
 
     def _told(self, differences: Differences) -> Iterator[Change]:

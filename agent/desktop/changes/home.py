@@ -140,8 +140,8 @@ class Home:
                 watch = self._inotify.add_watch(self.at(folder), _WATCHED)
             except OSError as error:
                 if error.errno == errno.ENOSPC:
-                    much = f"Only {len(self._folders)} folders are watched"
-                    self.remark = f"{much}: the system allows no more (fs.inotify.max_user_watches)."
+                    coverage = f"Only {len(self._folders)} folders are watched"
+                    self.remark = f"{coverage}: the system allows no more (fs.inotify.max_user_watches)."
                     return
                 continue  # deleted meanwhile, or not readable
             if self._folders.get(watch) in self._unlisted:  # moved here: its contents are still not recorded

@@ -53,8 +53,8 @@ def confined_path(environ: Mapping[str, str], path: str) -> Iterator[str]:
         yield path
         return
     folder, name = os.path.split(path)
-    with confined_folder(environ, Path(folder)) as there:
-        yield f"{there}/{name}"
+    with confined_folder(environ, Path(folder)) as parent:
+        yield f"{parent}/{name}"
 
 
 @contextmanager
@@ -176,8 +176,8 @@ def _write_dconf(environ: Mapping[str, str], key: str, value: Any) -> None:
         raise TypeError("no value in GVariant's text form")
     if value is not None:
         serialized("v", f"<{value}>")  # raises unless the text is one whole value
-    told = "nothing" if value is None else f"<{value}>"
-    change = serialized("a{smv}", f"{{{json.dumps(key, ensure_ascii=False)}: {told}}}")
+    value_text = "nothing" if value is None else f"<{value}>"
+    change = serialized("a{smv}", f"{{{json.dumps(key, ensure_ascii=False)}: {value_text}}}")
     with Bus(environ, _PATIENCE) as bus:
         bus.call(_DCONF, "Change", "ay", change, start=True)
     deadline = time.monotonic() + 1.0
@@ -223,8 +223,8 @@ def _put_back_file(environ: Mapping[str, str], undo: Undo) -> str:
             return f"moved to the trash, as {move_to_trash(environ, path)}"
         case "moved":
             source = _path(undo["to"])
-            with confined_path(environ, source) as there, confined_path(environ, path) as place:
-                _move(there, place)
+            with confined_path(environ, source) as source_place, confined_path(environ, path) as place:
+                _move(source_place, place)
             trash = places.home(environ) / TRASH
             if Path(source).parent == trash:
                 with suppress(OSError), confined_folder(environ, trash.parent / "info") as info:
@@ -282,7 +282,7 @@ def move_to_trash(environ: Mapping[str, str], path: str) -> str:
         OSError: it cannot be moved; nothing has changed.
     """
     name = os.path.basename(path)  # noqa: PTH119 -- names need not be text
-    told = f"[Trash Info]\nPath={quote(os.fsencode(path))}\nDeletionDate={time.strftime('%FT%T')}\n"
+    trash_info = f"[Trash Info]\nPath={quote(os.fsencode(path))}\nDeletionDate={time.strftime('%FT%T')}\n"
     trash = places.home(environ) / TRASH
     with (
         confined_folder(environ, trash, make=True) as files,
@@ -293,7 +293,7 @@ def move_to_trash(environ: Mapping[str, str], path: str) -> str:
             own = name if number == 1 else f"{name}.{number}"
             note = Path(info, f"{own}.trashinfo")
             with suppress(FileExistsError), note.open("x", encoding="ascii") as file:
-                file.write(told)
+                file.write(trash_info)
                 break
         try:
             _move(source, f"{files}/{own}")

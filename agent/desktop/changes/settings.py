@@ -38,9 +38,9 @@ def differences(
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
         was, is_now = (None if one is None else one.text for one in (old, new))
-        what = f"{store} {name(key)}"
-        says_nothing = (was is None or is_now is None) and is_neutral(what, was or is_now or "")
-        if was == is_now or says_nothing or is_setting_of_programs(what):
+        setting_name = f"{store} {name(key)}"
+        says_nothing = (was is None or is_now is None) and is_neutral(setting_name, was or is_now or "")
+        if was == is_now or says_nothing or is_setting_of_programs(setting_name):
             continue
         data, data_now = (None if one is None else one.data for one in (old, new))
         undo: dict[str, Any] | None = {"store": store, "key": place(key), "before": data, "after": data_now}
@@ -48,7 +48,7 @@ def differences(
             undo = undo if len(json.dumps(undo, allow_nan=False)) <= _LARGEST_KEPT else None
         except ValueError:  # NaN or infinity, which JSON cannot represent
             undo = None
-        yield Change("setting", bounded(what), was and bounded(was), is_now and bounded(is_now), undo)
+        yield Change("setting", bounded(setting_name), was and bounded(was), is_now and bounded(is_now), undo)
 
 
 def bounded(text: str) -> str:

@@ -91,8 +91,8 @@ class LinuxWitness:
         waiting = (
             "" if self._home_ready.is_set() else "Your home is still being looked through: files are not told yet."
         )
-        told = (*self._broken, *(one.remark for one in (*self._stores, *self._others)), self._home.remark, waiting)
-        return [remark for remark in told if remark]
+        sentences = (*self._broken, *(one.remark for one in (*self._stores, *self._others)), self._home.remark, waiting)
+        return [remark for remark in sentences if remark]
 
     def changes(self) -> list[Change]:
         with self._asking:
@@ -144,18 +144,18 @@ class LinuxWitness:
 
     def _settings(self) -> list[Change]:
         """Return the changed settings. While a desktop starts, its own writes become the baseline."""
-        told: list[Change] = []
+        changes: list[Change] = []
         starting = self._starting and time.monotonic() - self._began <= max(entry("settings", "starting_seconds"))
         for change in (change for store in self._stores for change in self._asked(store)):
             if starting and matches("settings", "starting", change.what):
                 self._started[change.what] = change
             started = self._started.get(change.what)
             if started is None:
-                told.append(change)
+                changes.append(change)
             elif started.after != change.after:
                 undo = change.undo and started.undo and {**change.undo, "before": started.undo["after"]}
-                told.append(Change("setting", change.what, started.after, change.after, undo))
-        return told
+                changes.append(Change("setting", change.what, started.after, change.after, undo))
+        return changes
 
     def _begun(self, sources: list[S]) -> list[S]:
         """Return the sources that could record their initial state: without one, everything would look new."""
@@ -216,11 +216,11 @@ class WindowChanges:
             with closing(windows):
                 known_before = self._before or {}
                 # A browser that opened with our page is not the run's doing.
-                there = [one for one in windows.windows() if one.id in known_before or not shows_our_page(one.title)]
+                existing = [one for one in windows.windows() if one.id in known_before or not shows_our_page(one.title)]
                 # A minimised window is not ordinary but still exists; tooltips and menus never count.
-                self._shown.update(window.id for window in there if windows.is_ordinary(window.id))
+                self._shown.update(window.id for window in existing if windows.is_ordinary(window.id))
                 known = None if self._before is None else self._shown | self._before.keys()
-                found = {window.id: window for window in there if known is None or window.id in known}
+                found = {window.id: window for window in existing if known is None or window.id in known}
         except EnvironmentLacksError:
             return None
         self.remark = ""

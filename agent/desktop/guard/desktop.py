@@ -62,8 +62,8 @@ class GuardedDesktop:
 
     def remarks(self, *, judged: bool) -> list[str]:
         """Return what the person should know about this desktop; with `judged`, also whether words can be read."""
-        said = [*self._desktop.abilities.lacks(), self._remark, self.surroundings.remark() if judged else ""]
-        return [remark for remark in said if remark]
+        sentences = [*self._desktop.abilities.lacks(), self._remark, self.surroundings.remark() if judged else ""]
+        return [remark for remark in sentences if remark]
 
     def approver(self, approver: Approver) -> Approver:
         """Wrap an approver so that the focus returns to its window after each question."""

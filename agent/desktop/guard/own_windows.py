@@ -131,11 +131,11 @@ def _local_terminal_ends() -> list[psutil.Process]:
     with suppress(psutil.Error, OSError, subprocess.SubprocessError, ValueError):
         if environ.get("TMUX"):
             target = ["-t", environ["TMUX_PANE"]] if environ.get("TMUX_PANE") else []
-            told = subprocess.run(
+            result = subprocess.run(
                 ["tmux", "list-clients", *target, "-F", "#{client_pid}"],
                 capture_output=True, text=True, timeout=_TMUX_TIMEOUT, stdin=subprocess.DEVNULL, check=True,
             )  # fmt: skip
-            found = [psutil.Process(int(line)) for line in told.stdout.split()]
+            found = [psutil.Process(int(line)) for line in result.stdout.split()]
         elif environ.get("STY"):
             named = (one for one in psutil.process_iter(["name", "uids", "terminal"]) if one.info["name"] == "screen")
             found = [one for one in named if one.info["terminal"] and one.info["uids"].real == os.getuid()]

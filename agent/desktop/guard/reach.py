@@ -52,7 +52,7 @@ class Reach:
     def owns(self, window: Window | None) -> bool:
         return window is not None and (window.id in self.own or (self.pages and shows_our_page(window.title)))
 
-    def told(self, windows: Connection) -> Windows | None:
+    def needed_windows(self, windows: Connection) -> Windows | None:
         """Return the windows; None if they are unknown and none has to be known.
 
         Raises EnvironmentLacksError if ours or hidden ones must be known.
@@ -145,7 +145,7 @@ class MaskedScreen:
     def _note_hidden(self) -> None:
         reach = self._reach
         hides = (reach.may_own and reach.placed) or bool(reach.leaving and reach.leaving.hide)
-        if hides and (windows := reach.told(self._windows)) is not None:
+        if hides and (windows := reach.needed_windows(self._windows)) is not None:
             regions, now = reach.hidden(windows), time.monotonic()
             recent = [(known, last) for known, last in self._seen if now - last < _LINGER and known != regions]
             self._seen = [*recent, (regions, now)]
@@ -165,15 +165,15 @@ class MaskedElements:
         self._windows = Connection(reach.open_windows)
 
     def outline(self) -> Outline:
-        told, windows = self._elements.outline(), self._own_among()
+        outline, windows = self._elements.outline(), self._own_among()
         if windows is None:
-            return told
+            return outline
         own = self._reach.ours(windows)
         covered, places = windows.visible(own), [windows.region(one) for one in own]
-        elements = tuple(one for one in told.elements if not any(part.contains(one.box.middle) for part in covered))
+        elements = tuple(one for one in outline.elements if not any(part.contains(one.box.middle) for part in covered))
         # A browser that draws its own frame has another box here.
-        kept = (one for one in told.windows if one.box not in places and not shows_our_page(one.title))
-        return replace(told, elements=elements, windows=tuple(kept))
+        kept = (one for one in outline.windows if one.box not in places and not shows_our_page(one.title))
+        return replace(outline, elements=elements, windows=tuple(kept))
 
     def at(self, point: DesktopPoint) -> Element | None:
         windows = self._own_among()
@@ -205,7 +205,7 @@ class MaskedElements:
 
     def _own_among(self) -> Windows | None:
         """Return the windows, among which ours may be; None if there are none of ours."""
-        return self._reach.told(self._windows) if self._reach.may_own else None
+        return self._reach.needed_windows(self._windows) if self._reach.may_own else None
 
 
 def blank(frame: Frame, region: Region, colour: tuple[int, int, int]) -> None:

@@ -67,8 +67,8 @@ class Sources:
 
     def news(self) -> list[str]:
         """Return what changed since the last call, as sentences for the person."""
-        told, self._news = self._news, []
-        return told
+        news, self._news = self._news, []
+        return news
 
     def connect(self, *, check: bool = True) -> bool:
         """Connect to the windows, or reconnect if the connection was lost. Return whether windows are known.
@@ -113,7 +113,7 @@ class Sources:
                 self._elements = opened()
             if self._elements is None:
                 return None
-            told = question(self._elements)
+            answer = question(self._elements)
         except NoAnswerError:
             self._late = True
             return None
@@ -121,7 +121,7 @@ class Sources:
             self._note("elements", works=False)
             return None
         self._note("elements", works=True)
-        return told
+        return answer
 
     def captions(self, points: list[DesktopPoint]) -> tuple[str, DesktopPoint | None, bool]:
         """Return the text at these points, the middle of the last one, and whether one is drawn as on a button."""

@@ -86,8 +86,8 @@ class DesktopSurroundings:
             return UNKNOWN
         known = self._sources.connect()
         if self._history is None:
-            there = self._sources.windows(lambda windows: windows.windows()) or []
-            self._history = InputHistory(frozenset(window.id for window in there))
+            open_windows = self._sources.windows(lambda windows: windows.windows()) or []
+            self._history = InputHistory(frozenset(window.id for window in open_windows))
         if isinstance(action, OpenApp | VisitPage):
             seen, window = self._of_opening(action), None
         elif isinstance(action, TYPING):
@@ -173,8 +173,8 @@ class DesktopSurroundings:
 
     def _submitted(self, window: Window | None, place: Place | None, names: Iterable[str]) -> tuple[str, ...]:
         """Return what stands in the fields of a page or dialog, if a button is pressed there that may submit them."""
-        told = [name for name in names if name.strip()]
-        is_harmless = told and all(map(harmless_buttons().covers, told))
+        captions = [name for name in names if name.strip()]
+        is_harmless = captions and all(map(harmless_buttons().covers, captions))
         if is_harmless or place is None or window is None or not (place.dialog or is_page(place)):
             return ()
         active = self._sources.windows(lambda known: known.active())
@@ -193,10 +193,10 @@ class DesktopSurroundings:
         pressed = isinstance(action, Click | LongPress)
         answers = pressed and not any(one.role in _NO_ANSWERS for one in elements)
         opened = isinstance(action, Click) and action.count > 1
-        told = [words, *(one.name for one in elements)]
+        names = [words, *(one.name for one in elements)]
         facts = frozenset[Fact]()
         if pressed:
-            facts = self._starting(told, under, opened=opened)
+            facts = self._starting(names, under, opened=opened)
             facts |= _DRAWN if framed else frozenset()
         return Situation(
             under=under,
@@ -204,8 +204,8 @@ class DesktopSurroundings:
             words=words,
             words_at=words_at,
             elements=elements,
-            asked=self._question(found[-1], under) if found and answers and _may_agree(told) else "",
-            fields=self._submitted(found[-1], under, told) if answers and elements else (),
+            asked=self._question(found[-1], under) if found and answers and _may_agree(names) else "",
+            fields=self._submitted(found[-1], under, names) if answers and elements else (),
             facts=facts,
         ), found[-1].id if found and found[-1] is not None else None
 
@@ -218,14 +218,14 @@ class DesktopSurroundings:
 
     def _starting(self, names: Iterable[str], place: Place | None, *, opened: bool = True) -> frozenset[Fact]:
         """Return facts about what pressing or opening something with one of these names would start."""
-        told, facts = [name for name in names if name.strip()], set[Fact]()
-        if any(self._applications.lists_foreign(name) for name in told):
+        captions, facts = [name for name in names if name.strip()], set[Fact]()
+        if any(self._applications.lists_foreign(name) for name in captions):
             facts.add("not the system's")
-        if opened and any(self._applications.may_start(name) for name in told):
+        if opened and any(self._applications.may_start(name) for name in captions):
             facts.add("may be a program")
         # Captions under icons often cannot be read, so the folder counts too.
         title = "" if place is None or place.backdrop else place.title or "?"
-        if opened and place is not None and self._applications.may_start_in(title, told):
+        if opened and place is not None and self._applications.may_start_in(title, captions):
             facts.add("beside programs")
         return frozenset(facts)
 
@@ -289,5 +289,5 @@ class DesktopSurroundings:
 
 def _may_agree(names: Iterable[str]) -> bool:
     """Whether a pressed button says yes, or its caption is unknown."""
-    told = [name for name in names if name.strip()]
-    return not told or any(shipped_words("yes").found(name) for name in told)
+    captions = [name for name in names if name.strip()]
+    return not captions or any(shipped_words("yes").found(name) for name in captions)

@@ -89,7 +89,7 @@ def sight(windows: Windows, reach: Reach) -> Sighting:
 
 def changed_at(before: Sighting, now: Sighting, points: Sequence[DesktopPoint]) -> str:
     """Describe, without a full stop, what changed at some points; "" if nothing did."""
-    return next((what for point in points if (what := _changed(before, now, point))), "")
+    return next((change for point in points if (change := _changed(before, now, point))), "")
 
 
 def changed_focus(before: Sighting, now: Sighting) -> str:
@@ -132,7 +132,7 @@ def _changed(before: Sighting, now: Sighting, point: DesktopPoint) -> str:
 
 def named(window: Window | None) -> str:
     """Return a window's title, shortened and quoted. Untrusted text can end neither the quote nor a sentence."""
-    told = "" if window is None else window.title or window.app
-    plain = "".join(char if char.isprintable() else " " for char in told).replace("“", "‘").replace("”", "’")
+    title = "" if window is None else window.title or window.app
+    plain = "".join(char if char.isprintable() else " " for char in title).replace("“", "‘").replace("”", "’")
     name = " ".join(plain.split()).replace(". ", " ")
     return f"“{name[:_TOLD]}…”" if len(name) > _TOLD else f"“{name}”" if name else "a window without a name"

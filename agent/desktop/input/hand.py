@@ -70,9 +70,9 @@ class InputHand:
                 self.lift()
             if not isinstance(action, OpenApp | VisitPage | KeyUp | ButtonUp):
                 self._wait_for_person()
-            said = self._perform(action) or describe(action)
+            description = self._perform(action) or describe(action)
             done = True
-            return said
+            return description
         except CornerError as error:
             self._stop.stop(_CORNER)
             raise StoppedError(f"Stopped: {_CORNER}.") from error

@@ -87,10 +87,10 @@ class TakeoverJudge:
         if now - last >= _CALM or now - began >= _LONGEST_WAY:
             self._say("moved", "moved the pointer to {},{}".format(*pointer))
 
-    def _say(self, kind: str, what: str) -> None:
+    def _say(self, kind: str, message: str) -> None:
         if kind not in self._told:  # report it only once until the run goes on
             self._told.add(kind)
-            self._tell(what)
+            self._tell(message)
 
 
 class Takeover:

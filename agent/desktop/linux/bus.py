@@ -109,10 +109,10 @@ class Bus:
             raise BusError("the session bus was lost") from error
         finally:
             del self._waiting[serial]
-        told: tuple[Any, ...] = reply.body or ()
+        reply_body: tuple[Any, ...] = reply.body or ()
         if reply.header.message_type is MessageType.error:
-            raise BusError(" ".join(map(str, told)) or str(reply.header.fields.get(HeaderFields.error_name, "")))
-        return told
+            raise BusError(" ".join(map(str, reply_body)) or str(reply.header.fields.get(HeaderFields.error_name, "")))
+        return reply_body
 
     def property(self, address: DBusAddress, name: str, *, start: bool = False) -> Any:
         properties = address.with_interface("org.freedesktop.DBus.Properties")

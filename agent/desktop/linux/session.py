@@ -23,8 +23,8 @@ def folders(environ: Mapping[str, str]) -> Iterator[Finding]:
     token = state_folder() / "portal.json"
     if token.exists():  # anyone who can read it has our access to the desktop
         mode = _mode(token)
-        told = f"what the desktop's dialog allowed is kept in {token} (mode {mode:04o})"
-        yield _finding("consent", told, f"chmod 0600 {token}" if mode & 0o077 else "")
+        detail = f"what the desktop's dialog allowed is kept in {token} (mode {mode:04o})"
+        yield _finding("consent", detail, f"chmod 0600 {token}" if mode & 0o077 else "")
 
 
 def _finding(name: str, detail: str, remedy: str) -> Finding:
@@ -46,8 +46,8 @@ def _runtime(path: str) -> Finding:
     except OSError as error:
         return _finding(name, f"{path}: {error.strerror}", "Log out and in again.")
     if owner != os.getuid():
-        told = f"{path} belongs to user {owner}, and this is user {os.getuid()}"
-        return _finding(name, told, "Do not start it with sudo or su.")
+        detail = f"{path} belongs to user {owner}, and this is user {os.getuid()}"
+        return _finding(name, detail, "Do not start it with sudo or su.")
     if mode & 0o077:
         return _finding(name, f"others may use {path} (mode {mode:04o})", f"chmod 0700 {path}")
     return _finding(name, f"{path}, yours alone (mode {mode:04o})", "")
@@ -78,6 +78,6 @@ def _pipewire(environ: Mapping[str, str]) -> Finding:
             tried.connect(str(path))
         except OSError as error:
             remedy = "systemctl --user start pipewire wireplumber (packages pipewire, wireplumber)"
-            told = f"PipeWire, which brings the picture, does not answer at {path} ({error.strerror})"
-            return _finding("PipeWire", told, remedy)
+            detail = f"PipeWire, which brings the picture, does not answer at {path} ({error.strerror})"
+            return _finding("PipeWire", detail, remedy)
     return _finding("PipeWire", f"answers at {path}", "")

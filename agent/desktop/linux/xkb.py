@@ -55,8 +55,8 @@ class Keymap:
 
     def layouts(self) -> list[str]:
         """Return the names of the layouts, such as English (US)."""
-        told = (self._library.xkb_keymap_layout_get_name(self._map, one) for one in range(self.count()))
-        return [(name or b"without a name").decode("utf-8", "replace") for name in told]
+        names = (self._library.xkb_keymap_layout_get_name(self._map, one) for one in range(self.count()))
+        return [(name or b"without a name").decode("utf-8", "replace") for name in names]
 
     def count(self) -> int:
         return int(self._library.xkb_keymap_num_layouts(self._map))

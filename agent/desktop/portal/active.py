@@ -41,10 +41,10 @@ def _look(session: str) -> Application | None:
 
 def _active() -> Question[Application | None]:
     applications = yield from registered()
-    told = yield [children(ref) for ref in applications or ()]
+    replies = yield [children(ref) for ref in applications or ()]
     windows = [
         (application, window)
-        for application, body in zip(applications or (), told, strict=True)
+        for application, body in zip(applications or (), replies, strict=True)
         for window in refs(body, _MOST_WINDOWS)
     ]
     states = yield [method(window, "Accessible", "GetState", "au") for _, window in windows]

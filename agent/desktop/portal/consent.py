@@ -130,8 +130,8 @@ def ask_portal(
     path = f"{_PATH}/request/{bus.name[1:].replace('.', '_')}/{name}"
     request = DBusAddress(path, PORTAL, f"{_INTERFACE}Request")
     response = AwaitedSignal(bus, PORTAL, request, "Response")
-    given = {"handle_token": ("s", name), **options}
-    bus.call(portal_address(interface), member, f"{signature}a{{sv}}", *body, given, seconds=min(seconds, _STARTING))
+    vardict = {"handle_token": ("s", name), **options}
+    bus.call(portal_address(interface), member, f"{signature}a{{sv}}", *body, vardict, seconds=min(seconds, _STARTING))
     deadline = time.monotonic() + seconds
     while not response.wait(_POLL):
         if stop.stopped or time.monotonic() >= deadline:

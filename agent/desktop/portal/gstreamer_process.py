@@ -42,10 +42,10 @@ def main() -> None:
             out.write(struct.pack("=III", 0, 0, 0))
         else:
             last = buffer.pts
-            told = GstVideo.VideoInfo.new_from_caps(sample.get_caps())
+            info = GstVideo.VideoInfo.new_from_caps(sample.get_caps())
             data = buffer.extract_dup(0, buffer.get_size())
-            out.write(struct.pack("=III", told.width, told.height, told.stride[0]))
-            out.write(data[: told.stride[0] * told.height])
+            out.write(struct.pack("=III", info.width, info.height, info.stride[0]))
+            out.write(data[: info.stride[0] * info.height])
         out.flush()
     pipeline.set_state(Gst.State.NULL)
 

@@ -228,11 +228,11 @@ class LibeiWires:
             with suppress(Exception):
                 self._sender.disconnect()
 
-    def _do(self, what: str, act: Callable[[Any], Any]) -> None:
+    def _do(self, name: str, act: Callable[[Any], Any]) -> None:
         self._take_in(0)
-        if what not in self._devices:
-            self._wait(lambda: what in self._devices)
-        device = self._devices[what]
+        if name not in self._devices:
+            self._wait(lambda: name in self._devices)
+        device = self._devices[name]
         act(device)
         device.frame()
         self._sender.dispatch()

@@ -79,10 +79,10 @@ class MutterSession(Session):
         bus.call(self._session, "EnableClipboard", "a{sv}", {})
         if not added.wait(_STREAM):
             raise BusError("the compositor captures nothing")
-        told = bus.property(stream, "Parameters")
-        regions[chosen] = region_told(told) or regions[chosen]
+        parameters = bus.property(stream, "Parameters")
+        regions[chosen] = region_told(parameters) or regions[chosen]
         self.monitors = regions
-        self.stream = Stream(added.body[0], regions[chosen], handle, str(told.get("mapping-id", ("s", ""))[1]))
+        self.stream = Stream(added.body[0], regions[chosen], handle, str(parameters.get("mapping-id", ("s", ""))[1]))
 
     @override
     def pipewire(self) -> int:

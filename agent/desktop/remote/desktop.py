@@ -101,9 +101,9 @@ class RemoteInput:
     def close(self) -> None:
         self._server.close()
 
-    def _add(self, name: str, *given: Any) -> None:
+    def _add(self, name: str, *args: Any) -> None:
         now = time.monotonic()
-        self._events.append((round(now - self._last, 3) if self._events else 0.0, name, *given))
+        self._events.append((round(now - self._last, 3) if self._events else 0.0, name, *args))
         self._last = now
         if not self._busy:
             self._send()
@@ -111,10 +111,10 @@ class RemoteInput:
     def _send(self) -> None:
         events, self._events = self._events, []
         if self._stop.stopped:  # drop the unsent events, but release what was pressed before
-            pressed = {(name.removesuffix("Down"), *given) for _, name, *given in events if name.endswith("Down")}
+            pressed = {(name.removesuffix("Down"), *args) for _, name, *args in events if name.endswith("Down")}
             events = [
-                (0.0, name, *given) for _, name, *given in events
-                if name.endswith("Up") and (name.removesuffix("Up"), *given) not in pressed
+                (0.0, name, *args) for _, name, *args in events
+                if name.endswith("Up") and (name.removesuffix("Up"), *args) not in pressed
             ]  # fmt: skip
         if events:
             self._server.run_events(events)

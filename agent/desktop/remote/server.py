@@ -96,10 +96,10 @@ class MachineServer:
 
         Raises EnvironmentLacksError.
         """
-        told = self._run("import pyautogui; print(*pyautogui.position())").split()
-        if len(told) != 2 or not all(word.lstrip("-").isdigit() for word in told):
+        words = self._run("import pyautogui; print(*pyautogui.position())").split()
+        if len(words) != 2 or not all(word.lstrip("-").isdigit() for word in words):
             raise EnvironmentLacksError(f"The machine at {self.url} does not tell where its pointer is.")
-        return int(told[0]), int(told[1])
+        return int(words[0]), int(words[1])
 
     def run_events(self, events: Sequence[Sequence[Any]]) -> None:
         """Carry out events: each a pause in seconds, a function of pyautogui (or write, paste), and its arguments.
@@ -113,16 +113,16 @@ class MachineServer:
         command = ["python", "-c", program, *arguments]
         reply = self._asked("POST", "/execute", json={"command": command, "shell": False}, timeout=_ACT)
         try:
-            told = _Told.model_validate_json(reply.content)
+            result = _Told.model_validate_json(reply.content)
         except ValueError:
-            told = _Told(error="its answer is in no form that is known")
-        if told.status != "success" or told.returncode != 0:
-            last = (told.error or told.message).strip().splitlines()[-1:]
+            result = _Told(error="its answer is in no form that is known")
+        if result.status != "success" or result.returncode != 0:
+            last = (result.error or result.message).strip().splitlines()[-1:]
             raise EnvironmentLacksError(
                 f"The machine at {self.url} takes no input ({' '.join(last)[:200]}).",
                 _NO_INPUT,
             )
-        return told.output
+        return result.output
 
     def close(self) -> None:
         """Close the connections."""

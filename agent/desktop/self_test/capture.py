@@ -67,14 +67,14 @@ def _placed(window: SelfTestWindow, found: Found, frame: Frame) -> tuple[Finding
     origin = DesktopPoint(region.left + found.box.left / scale_x, region.top + found.box.top / scale_y)
     place = f"{origin.x:g},{origin.y:g}"
     if max(abs(seen_wide - wide), abs(seen_high - high)) > _SIDE:
-        told = f"our window of {wide}x{high} is seen as one of {seen_wide:g}x{seen_high:g} at {place}"
+        detail = f"our window of {wide}x{high} is seen as one of {seen_wide:g}x{seen_high:g} at {place}"
         remedy = "Set the scale of this monitor to 100 %, and close what is on top of the window."
-        return Finding("capture", ok=False, detail=told, remedy=remedy), None
-    told = (
+        return Finding("capture", ok=False, detail=detail, remedy=remedy), None
+    detail = (
         f"our window of {wide}x{high} is seen at {place}, at scale {scale_x:g}, and is seen to change; colours are off "
         f"by {found.off} of 255"
     )
-    return Finding("capture", ok=True, detail=told), origin
+    return Finding("capture", ok=True, detail=detail), origin
 
 
 def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Pattern, monitors: int) -> tuple[str, str]:

@@ -95,8 +95,8 @@ class SelfTest:
                 yield Finding("trial", ok=False, detail=error.what, remedy=error.remedy)
         if self._window_opened:
             held = self._window.held()
-            told = f"{', '.join(held)} stayed down" if held else "no key or button stays down"
-            yield Finding("released", ok=not held, detail=told, remedy="Press and release it once." if held else "")
+            detail = f"{', '.join(held)} stayed down" if held else "no key or button stays down"
+            yield Finding("released", ok=not held, detail=detail, remedy="Press and release it once." if held else "")
 
     _window_opened = False
     _window_seen = False
@@ -160,26 +160,26 @@ class SelfTest:
         self._window.forget()
         ok: bool | None = False
         try:
-            ok, told = call()
+            ok, detail = call()
         except ActionFailedError as error:
-            told = str(error)
-        return Finding(name, ok=ok, detail=told, remedy="" if ok else _REMEDIES.get(name.partition(",")[0], _REMEDY))
+            detail = str(error)
+        return Finding(name, ok=ok, detail=detail, remedy="" if ok else _REMEDIES.get(name.partition(",")[0], _REMEDY))
 
     def _told_by_windows(self) -> Iterator[Finding]:
         if not self._desktop.abilities.windows:
-            told = "this desktop does not tell which window is where: rules about windows ask, or match nothing"
-            yield Finding("windows", ok=None, detail=told)
+            detail = "this desktop does not tell which window is where: rules about windows ask, or match nothing"
+            yield Finding("windows", ok=None, detail=detail)
             return
         at = self._point(0.5, 0.5).rounded()
         found = self._asked(lambda windows: windows.at(*at))
         region = self._asked(lambda windows: windows.region(found.id)) if found else None
         if found is None or region is None or "mai-agent" not in found.title:
-            told = f"the window at {at[0]},{at[1]} is told to be {found.title!r}" if found else "it is not told"
-            yield Finding("windows", ok=False, detail=told, remedy="Is another window on top of it?")
+            detail = f"the window at {at[0]},{at[1]} is told to be {found.title!r}" if found else "it is not told"
+            yield Finding("windows", ok=False, detail=detail, remedy="Is another window on top of it?")
             return
         near = max(abs(region.left - self._origin.x), abs(region.top - self._origin.y)) <= _SIDE
-        told = f"{found.title!r} ({found.app}) is told at {region.left},{region.top}, {region.size}"
-        yield Finding("windows", ok=near, detail=told, remedy="" if near else "It is seen elsewhere: report this.")
+        detail = f"{found.title!r} ({found.app}) is told at {region.left},{region.top}, {region.size}"
+        yield Finding("windows", ok=near, detail=detail, remedy="" if near else "It is seen elsewhere: report this.")
 
     def _points(self) -> Finding:
         worst = 0.0
@@ -187,12 +187,12 @@ class SelfTest:
             off = self._pointed(*share)
             if off is None:
                 sent = "{},{}".format(*self._point(*share).rounded())
-                told = f"the pointer was sent to {sent} and did not arrive in the window"
-                return Finding("pointer", ok=False, detail=told, remedy=_REMEDIES["pointer"])
+                detail = f"the pointer was sent to {sent} and did not arrive in the window"
+                return Finding("pointer", ok=False, detail=detail, remedy=_REMEDIES["pointer"])
             worst = max(worst, off)
         ok = worst <= _NEAR
-        told = f"arrives where it is sent, off by {worst:.1f} at most, at {len(_PLACES)} places"
-        return Finding("pointer", ok=ok, detail=told, remedy="" if ok else _REMEDIES["pointer"])
+        detail = f"arrives where it is sent, off by {worst:.1f} at most, at {len(_PLACES)} places"
+        return Finding("pointer", ok=ok, detail=detail, remedy="" if ok else _REMEDIES["pointer"])
 
     def _pointed(self, across: float, down: float) -> float | None:
         """Send the pointer to a place in the window. Return how far off it arrives; None if it does not arrive."""
@@ -210,19 +210,19 @@ class SelfTest:
 
     def _off(self, across: float, down: float) -> float | None:
         """Return how far the pointer is from a place in the window, by the last event; None if it is outside."""
-        told, (wide, high) = self._window.last("motion", "left"), self._window.size
-        if told is None or told["kind"] == "left":
+        event, (wide, high) = self._window.last("motion", "left"), self._window.size
+        if event is None or event["kind"] == "left":
             return None
-        return float(max(abs(told["x"] - across * wide), abs(told["y"] - down * high)))
+        return float(max(abs(event["x"] - across * wide), abs(event["y"] - down * high)))
 
     def _clicks(self, button: Button) -> tuple[bool, str]:
         self._sure()
         self._hand.perform(Click(self._point(0.5, 0.5), button))
         self._window.wait("release")
         presses, releases = self._window.events("press"), self._window.events("release")
-        told = [f"{one['button']} at {one['x']:g},{one['y']:g}" for one in presses]
+        clicks = [f"{one['button']} at {one['x']:g},{one['y']:g}" for one in presses]
         ok = [one["button"] for one in (*presses, *releases)] == [button, button]
-        return ok, f"arrived as {told[0]}, and came up" if ok else f"what arrived: {', '.join(told) or 'nothing'}"
+        return ok, f"arrived as {clicks[0]}, and came up" if ok else f"what arrived: {', '.join(clicks) or 'nothing'}"
 
     def _drags(self) -> tuple[bool, str]:
         self._sure()
@@ -243,14 +243,14 @@ class SelfTest:
         self._sure()
 
         def turned() -> tuple[int, int]:
-            told = self._window.events("wheel")
-            return sum(one["right"] for one in told), sum(one["down"] for one in told)
+            events = self._window.events("wheel")
+            return sum(one["right"] for one in events), sum(one["down"] for one in events)
 
         self._hand.perform(Scroll(self._point(0.5, 0.5), dx, dy))
         self._window.wait_for(lambda: turned() == (dx, dy))
         right, down = turned()
-        told = f"{abs(right or down)} of {abs(dx or dy)} steps arrived"
-        return (right, down) == (dx, dy), told if right * dx + down * dy >= 0 else f"{told}, the wrong way"
+        detail = f"{abs(right or down)} of {abs(dx or dy)} steps arrived"
+        return (right, down) == (dx, dy), detail if right * dx + down * dy >= 0 else f"{detail}, the wrong way"
 
     def _types(self, text: str) -> tuple[bool, str]:
         self._sure()
@@ -260,8 +260,8 @@ class SelfTest:
         self._hand.perform(TypeText(text))
 
         def arrived() -> str:
-            told = self._window.events("text")
-            return str(told[-1]["text"]) if told else ""
+            events = self._window.events("text")
+            return str(events[-1]["text"]) if events else ""
 
         self._window.wait_for(lambda: arrived() == text)
         found = arrived()
@@ -273,8 +273,8 @@ class SelfTest:
         self._window.wait_for(lambda: len(self._window.events("key up")) >= 3)
         keys = [one for one in self._window.events("key") if one["name"].lower() == "k"]
         ok = len(keys) == 1 and keys[0]["modifiers"] == ["ctrl", "shift"]
-        told = "+".join([*keys[0]["modifiers"], keys[0]["name"]]) if keys else "nothing"
-        return ok, f"ctrl+shift+k arrived as {told}"
+        chord = "+".join([*keys[0]["modifiers"], keys[0]["name"]]) if keys else "nothing"
+        return ok, f"ctrl+shift+k arrived as {chord}"
 
     def _reads_clipboard(self) -> tuple[bool | None, str]:
         """Check that the desktop can read the clipboard. The person's clipboard is only read."""
@@ -295,9 +295,9 @@ class SelfTest:
         if off is None or off > _NEAR:
             at = self._point(0.5, 0.5).rounded()
             found = self._asked(lambda windows: windows.at(*at))
-            there = f" ({found.title!r} is told to be there)" if found is not None else ""
-            where = "not in it" if off is None else f"{off:g} units off in it"
-            raise ActionFailedError(f"the pointer was sent into the window and is {where}{there}")
+            note = f" ({found.title!r} is told to be there)" if found is not None else ""
+            position = "not in it" if off is None else f"{off:g} units off in it"
+            raise ActionFailedError(f"the pointer was sent into the window and is {position}{note}")
 
     def _point(self, across: float, down: float) -> DesktopPoint:
         size = self._window.size

@@ -46,10 +46,10 @@ class SelfTestWindow:
         self._hearing = threading.Thread(target=self._hear, name="self-test window", daemon=True)
         self._hearing.start()
         try:
-            there = self.wait("there", "failed", seconds=_APPEARS)
-            if there is None or there["kind"] == "failed":
+            event = self.wait("there", "failed", seconds=_APPEARS)
+            if event is None or event["kind"] == "failed":
                 raise EnvironmentLacksError(
-                    f"No window of our own appears on this desktop{': ' + there['why'] if there else '.'}",
+                    f"No window of our own appears on this desktop{': ' + event['why'] if event else '.'}",
                     "Is the session locked, or a window shown in full screen? Leave that, and try again.",
                 )
         except BaseException:

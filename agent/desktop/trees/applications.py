@@ -77,11 +77,11 @@ def windows_of(application: Application) -> Question[list[Node]]:
         [reply] = yield [children(application.ref)]
         return refs(reply, _MOST_WINDOWS)
 
-    there, known = yield from together(listed(), details(application.windows, _TOLD))
-    fresh = yield from details([ref for ref in there if ref not in application.windows], _TOLD)
-    application.windows = tuple(there)
+    window_refs, known = yield from together(listed(), details(application.windows, _TOLD))
+    fresh = yield from details([ref for ref in window_refs if ref not in application.windows], _TOLD)
+    application.windows = tuple(window_refs)
     by_ref = {node.ref: node for node in (*known, *fresh)}
-    found = [by_ref[ref] for ref in there if ref in by_ref]
+    found = [by_ref[ref] for ref in window_refs if ref in by_ref]
     # GTK 4.8 gives dialogs the role "filler", and sets "showing" on no node. Other nodes match no window later.
     dialogs = {node.ref for node in found if application.is_gtk4 and has(node.states, VISIBLE) and node.name}
     return [node for node in found if node.role in WINDOWS or node.showing or node.ref in dialogs]

@@ -76,10 +76,10 @@ def together(*questions: Question[Any]) -> Question[list[Any]]:
     for index in range(len(questions)):
         advance(index, None)
     while wanted:
-        asked, wanted = wanted, {}
-        replies = yield [call for calls in asked.values() for call in calls]
+        batch, wanted = wanted, {}
+        replies = yield [call for calls in batch.values() for call in calls]
         begin = 0
-        for index, calls in asked.items():
+        for index, calls in batch.items():
             advance(index, replies[begin : begin + len(calls)])
             begin += len(calls)
     return results

@@ -39,22 +39,22 @@ def _fill(tree: Tree, draft: Draft) -> Question[None]:
         calls["label"] = method(ref, "Accessible", "GetRelationSet", "a(ua(so))")
     if not calls:
         return
-    told = dict(zip(calls, (yield [*calls.values()]), strict=True))
-    if text := told.get("text"):
+    replies = dict(zip(calls, (yield [*calls.values()]), strict=True))
+    if text := replies.get("text"):
         draft.value = str(text[0])[:_LONGEST_TEXT]
         if draft.role == TERMINAL:  # up to the cursor, which may be on an empty line
-            caret, whole = variant(told["caret"], "i") or 0, str(text[0])
-            draft.value = whole[: max(caret, len(whole.rstrip()))][-_LONGEST_TEXT:]
-    value, *limits = (variant(told.get(name), "d") for name in _NUMBERS)
+            caret, full_text = variant(replies["caret"], "i") or 0, str(text[0])
+            draft.value = full_text[: max(caret, len(full_text.rstrip()))][-_LONGEST_TEXT:]
+    value, *limits = (variant(replies.get(name), "d") for name in _NUMBERS)
     if value is not None and math.isfinite(value):
         draft.value = f"{value:.6g}"
     match limits:
         case [float(least), float(most)] if math.isfinite(least) and math.isfinite(most):
             draft.limits = least, most
-    relations = told.get("label") or ((),)
+    relations = replies.get("label") or ((),)
     labels = [tuple(target) for kind, targets in relations[0] if kind == _LABELLED_BY for target in targets[:1]]
     choice, label = yield from together(
-        _name_of(tree, reply_ref(told.get("choice"))), _name_of(tree, labels[0] if labels else None)
+        _name_of(tree, reply_ref(replies.get("choice"))), _name_of(tree, labels[0] if labels else None)
     )
     draft.value, draft.label = choice or draft.value, label or draft.label
     if draft.role == COMBO_BOX and draft.value is None:

@@ -212,7 +212,7 @@ class AtspiElements:
         if application.is_gtk4:
             application.hollow.clear()
             cache = read[0] or {}
-            told = yield from together(
+            windows = yield from together(
                 *(self._placing(application, frame, found[frame.ref], layers, cache) for frame in shown)
             )
         else:
@@ -220,15 +220,15 @@ class AtspiElements:
             fresh = [frame.ref for frame in shown if frame.ref not in known]
             more = yield from together(*(self._nodes(application, ref) for ref in fresh))
             known |= dict(zip(fresh, more, strict=True))
-            told = []
+            windows = []
             for frame in shown:
                 layer, nodes = found[frame.ref], known[frame.ref]
                 origin = origin_of(application, layer, frame)
                 move(nodes, *origin)
-                told.append(Seen(application, layer, Tree(frame.ref, nodes), [], origin, {}))
+                windows.append(Seen(application, layer, Tree(frame.ref, nodes), [], origin, {}))
         application.shown = tuple(frame.ref for frame in shown)
-        yield from together(*(self._drafting(seen, layers, parts[seen.layer.window.id]) for seen in told))
-        return told
+        yield from together(*(self._drafting(seen, layers, parts[seen.layer.window.id]) for seen in windows))
+        return windows
 
     def _placing(
         self, application: Application, frame: Node, layer: Layer, layers: Sequence[Layer], cache: dict[Ref, Node]

@@ -82,10 +82,10 @@ def cached(
     asked: set[Ref] = set()
     answered: set[Ref] = set()  # a busy application may not answer; then it is asked again the next time
     for _ in range(_DEEPEST):
-        told = yield from listed(application)
-        if told is None:
+        nodes = yield from listed(application)
+        if nodes is None:
             return None
-        known = told
+        known = nodes
         fresh = [
             node.ref
             for node in known.values()

@@ -168,8 +168,8 @@ class Lookup:
             return None
         [pages] = yield [below(frame.ref, _MOST, roles.SHOWING, role=roles.DOCUMENT_WEB)]
         replies = yield [method(ref, "Document", "GetAttributes", "a{ss}") for ref in refs(pages, _MOST)[:1]]
-        told = dict(replies[0][0]) if replies and replies[0] else {}
-        return told.get("URI") or told.get("DocURL")  # Chromium, Firefox
+        attributes = dict(replies[0][0]) if replies and replies[0] else {}
+        return attributes.get("URI") or attributes.get("DocURL")  # Chromium, Firefox
 
     def _path(self, start: Ref, point: DesktopPoint, origin: tuple[int, int]) -> Question[list[Ref]]:
         """Return the path of nodes at a point as far as it is known, the deepest last."""
@@ -232,17 +232,17 @@ class Lookup:
         """Return the nodes of a window that claim the focus now."""
         if self.application.is_gtk4:
             cache = (yield from gtk4.listed(self.application.ref)) or {}
-            there = gtk4.inside(cache, cache[frame]) if frame in cache else ()
-            return (yield from details([ref for ref in there if has(cache[ref].states, roles.FOCUSED)][:_MOST]))
+            node_refs = gtk4.inside(cache, cache[frame]) if frame in cache else ()
+            return (yield from details([ref for ref in node_refs if has(cache[ref].states, roles.FOCUSED)][:_MOST]))
         if self.application.matches:
-            [told] = yield [below(frame, _MOST, roles.FOCUSED)]
-            if told is not None:
-                return (yield from details(refs(told, _MOST)))
+            [body] = yield [below(frame, _MOST, roles.FOCUSED)]
+            if body is not None:
+                return (yield from details(refs(body, _MOST)))
         # Qt: most likely the focus is on a node that is known from the last read.
         lately = [node for one in self.seen if one.tree.frame == frame for node in one.tree.nodes.values()]
-        asked = [node.ref for node in lately if has(node.states, roles.FOCUSABLE)]
-        replies = yield [method(ref, "Accessible", "GetState", "au") for ref in asked]
-        having = [ref for ref, reply in zip(asked, replies, strict=True) if has(bits_of(reply), roles.FOCUSED)]
+        candidates = [node.ref for node in lately if has(node.states, roles.FOCUSABLE)]
+        replies = yield [method(ref, "Accessible", "GetState", "au") for ref in candidates]
+        having = [ref for ref, reply in zip(candidates, replies, strict=True) if has(bits_of(reply), roles.FOCUSED)]
         if having:
             return (yield from details(having[:_MOST]))
         return (yield from walked(frame, _WALKED))
@@ -252,8 +252,8 @@ def _addressed(element: Element, ref: Ref) -> Question[Element]:
     """Return a link with its address for a value; any other element as it is."""
     if element.role != "link":
         return element
-    [told] = yield [method(ref, "Hyperlink", "GetURI", "s", "i", 0)]
-    return replace(element, value=str(told[0])[:_LONGEST_TEXT] if told else None)
+    [reply] = yield [method(ref, "Hyperlink", "GetURI", "s", "i", 0)]
+    return replace(element, value=str(reply[0])[:_LONGEST_TEXT] if reply else None)
 
 
 def _chain(path: Sequence[Ref], start: Ref) -> Question[list[Node]]:

@@ -32,11 +32,11 @@ def elements_of(found: Iterable[Seen], layers: Sequence[Layer]) -> tuple[tuple[E
     """Return the elements, window by window from the top, each in reading order; and a map from nodes to elements."""
     rank = {layer.window.id: index for index, layer in enumerate(layers)}
     windows = sorted(found, key=lambda seen: rank.get(seen.layer.window.id, len(rank)))
-    told: dict[Ref, tuple[Seen, Draft]] = {}
+    by_ref: dict[Ref, tuple[Seen, Draft]] = {}
     for seen in windows:
         for draft in reading_order(seen.drafts):
-            told.setdefault(draft.node.ref, (seen, draft))  # an open list is in the trees of two windows
-    entries = list(told.values())[:_MOST_ELEMENTS]
+            by_ref.setdefault(draft.node.ref, (seen, draft))  # an open list is in the trees of two windows
+    entries = list(by_ref.values())[:_MOST_ELEMENTS]
     numbers = {draft.node.ref: index + 1 for index, (_, draft) in enumerate(entries)}
     elements = tuple(
         element_of(seen.layer, draft, numbers[draft.node.ref], numbers.get(draft.parent) if draft.parent else None)
@@ -71,8 +71,8 @@ def states_of(draft: Draft) -> frozenset[str]:
     states = {name for number, name in STATES.items() if has(draft.node.states, number)}
     if draft.role in CONTROLS and not (has(draft.node.states, ENABLED) or has(draft.node.states, SENSITIVE)):
         states.add("disabled")
-    told = {"offscreen": draft.offscreen, "clickable": draft.clickable}
-    return frozenset(states | {name for name, true in told.items() if true})
+    flags = {"offscreen": draft.offscreen, "clickable": draft.clickable}
+    return frozenset(states | {name for name, true in flags.items() if true})
 
 
 def reading_order(found: Sequence[Draft]) -> list[Draft]:
@@ -104,13 +104,13 @@ def what_lacks(unread: Sequence[Layer], hung: Iterable[int | None], *, strangers
     """
     late = [layer for layer in unread if layer.window.pid in {*hung}]
     mute = [layer for layer in unread if layer not in late]
-    told = []
+    sentences = []
     if late:
-        told.append(f"{_titles(late)} did not answer in time: the contents are unknown.")
+        sentences.append(f"{_titles(late)} did not answer in time: the contents are unknown.")
     if mute:
         why = "some application did not answer in time" if strangers else "they tell nothing of it"
-        told.append(f"What is in {_titles(mute)} is not known: {why}.")
-    return " ".join(told)
+        sentences.append(f"What is in {_titles(mute)} is not known: {why}.")
+    return " ".join(sentences)
 
 
 def _titles(layers: Sequence[Layer], most: int = 3) -> str:

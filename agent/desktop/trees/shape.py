@@ -83,10 +83,10 @@ class Tree:
 
     def name(self, node: Node) -> str:
         """Return a node's own name, shortened; "" if it has none."""
-        told = _once(node.name.strip()) if self._class_names else node.name.strip()
-        lines = told.splitlines()
+        text = _once(node.name.strip()) if self._class_names else node.name.strip()
+        lines = text.splitlines()
         # Further lines of a row only describe it: "Adwaita-dark", "GTK 3, GTK 2".
-        name = one_line(lines[0] if lines and node.role in roles.ROWS else told, LONGEST_NAME)
+        name = one_line(lines[0] if lines and node.role in roles.ROWS else text, LONGEST_NAME)
         if self._class_names and (_CLASS_NAME.match(name) if node.role not in roles.LABELS else name == "GtkLabel"):
             return ""
         return name

@@ -39,26 +39,26 @@ _REMARK = (
 
 def session_bus(environ: Mapping[str, str]) -> str:
     """Return the address of the session bus of an environment; "" if it has none."""
-    if told := environ.get("DBUS_SESSION_BUS_ADDRESS"):
-        return told
+    if address := environ.get("DBUS_SESSION_BUS_ADDRESS"):
+        return address
     usual = Path(environ.get("XDG_RUNTIME_DIR") or "/nowhere", "bus")
     return f"unix:path={usual}" if usual.exists() else ""
 
 
-def buses(session: str, told: str = "") -> Iterator[str]:
+def buses(session: str, display_address: str = "") -> Iterator[str]:
     """Yield the possible addresses of the accessibility bus, the best first.
 
     Args:
         session: the address of the session bus, which starts the service if necessary; "" for none.
-        told: the address that the display announces for its own applications; "" for none.
+        display_address: the address that the display announces for its own applications; "" for none.
 
     Raises:
         EnvironmentLacksError: the session bus accepts no connection.
     """
-    if told:
-        yield told
+    if display_address:
+        yield display_address
     reply = _asked(session, Call(_SERVICE, _PATH, _SERVICE, "GetAddress", "s"), Limits()) if session else None
-    if reply and reply[0] != told:
+    if reply and reply[0] != display_address:
         yield str(reply[0])
 
 
@@ -134,9 +134,9 @@ class LentAccessibility:
 
 def give_back_left_over() -> bool:
     """Switch accessibility off if a crashed run left it on. Return whether there was such a run."""
-    told = read_json_object(_marker())
-    session = told.get("session")
-    if not isinstance(session, str) or is_alive(read_identity(told)):
+    marker = read_json_object(_marker())
+    session = marker.get("session")
+    if not isinstance(session, str) or is_alive(read_identity(marker)):
         return False
     # The setting belongs to the person, not to one session: if that session's bus is gone, use the present one.
     if switch(session, on=False) or switch(session_bus(os.environ), on=False):

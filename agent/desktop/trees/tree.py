@@ -92,8 +92,8 @@ def variant(body: Body, kind: str) -> Any:
     """Return the value of a property; None if it has another type."""
     if not body:
         return None
-    told, value = body[0]
-    return value if told == kind else None
+    signature, value = body[0]
+    return value if signature == kind else None
 
 
 def refs(body: Body, most: int = _MOST_CHILDREN) -> list[Ref]:
@@ -126,9 +126,9 @@ def move(nodes: Iterable[Node], right: int, down: int) -> None:
             node.box = node.box.moved(right, down)
 
 
-def text_of(told: Any) -> str:
+def text_of(pair: Any) -> str:
     """Return the text in a variant, cut; "" if it is no text."""
-    return str(told[1][:_LONGEST_NAME]) if told and told[0] == "s" else ""
+    return str(pair[1][:_LONGEST_NAME]) if pair and pair[0] == "s" else ""
 
 
 def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")) -> Question[list[Node]]:
@@ -141,7 +141,7 @@ def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")
 
 
 def _node(ref: Ref, properties: Sequence[str]) -> Question[Node | None]:
-    *told, role, states, box = yield [
+    *replies, role, states, box = yield [
         *([getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]),
         method(ref, "Accessible", "GetRole", "u"),
         method(ref, "Accessible", "GetState", "au"),
@@ -150,9 +150,9 @@ def _node(ref: Ref, properties: Sequence[str]) -> Question[Node | None]:
     if role is None or states is None:
         return None
     if properties:
-        values = {name: reply[0] for name, reply in zip(properties, told, strict=True) if reply}
+        values = {name: reply[0] for name, reply in zip(properties, replies, strict=True) if reply}
     else:
-        values = told[0][0] if told[0] else {}
+        values = replies[0][0] if replies[0] else {}
     parent, count = values.get("Parent", ("", None)), values.get("ChildCount", ("", 0))
     return Node(
         ref, role[0], text_of(values.get("Name")), states_of(states), region_of(box),

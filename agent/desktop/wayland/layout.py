@@ -47,8 +47,8 @@ class Seat:
 def read_seat(path: str) -> Seat:
     """Return the seat's present devices; without a mouse, it has no pointer. Raises EnvironmentLacksError."""
     with closing(Connection(path)) as connection:
-        _, told = _seat(connection)
-        return Seat(bool(told & _POINTER), bool(told & _KEYBOARD))
+        _, capabilities = _seat(connection)
+        return Seat(bool(capabilities & _POINTER), bool(capabilities & _KEYBOARD))
 
 
 def caps_lock_is_on(lights: Path = Path("/sys/class/leds")) -> bool:
@@ -84,8 +84,8 @@ def keymap_of(path: str) -> bytes:
             found.append(text)
 
     with closing(Connection(path)) as connection:
-        seat, told = _seat(connection)
-        if not told & _KEYBOARD:
+        seat, capabilities = _seat(connection)
+        if not capabilities & _KEYBOARD:
             return b""
         connection.request(seat, _GET_KEYBOARD, "n", connection.new(heard))
         with suppress(EnvironmentLacksError):  # the keyboard went away in between

@@ -65,7 +65,7 @@ class Selection:
         if opcode == 0:
             offer = arguments.number()
             kinds = self._offers[offer] = []
-            self._connection.hear(offer, lambda which, told: kinds.append(told.text()) if which == 0 else None)
+            self._connection.hear(offer, lambda which, values: kinds.append(values.text()) if which == 0 else None)
         elif opcode == self._opcodes.selection:
             self._offer = arguments.number()
             for old in [one for one in self._offers if one != self._offer]:

@@ -64,8 +64,8 @@ class WaylandWindow(Shown):
         connection.request(self._surface, 6)
 
     def clipboard(self) -> str:
-        there = [] if self._selection is None else self._selection.kinds()
-        kind = next((one for one in TEXTS if one in there), None)
+        kinds = [] if self._selection is None else self._selection.kinds()
+        kind = next((one for one in TEXTS if one in kinds), None)
         if kind is not None and self._selection is not None:
             with suppress(HungError):
                 return self._selection.read(kind).decode("utf-8", "replace")

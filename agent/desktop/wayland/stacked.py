@@ -51,11 +51,11 @@ class StackedWindows(Windows):
 
     def at(self, x: int, y: int) -> Window | None:
         point = DesktopPoint(x, y)
-        told = self.read()
-        top = next((one for one in reversed(told) if one.visible and one.layer.outer.contains(point)), None)
+        windows = self.read()
+        top = next((one for one in reversed(windows) if one.visible and one.layer.outer.contains(point)), None)
         if top is None or top.owner is None:
             return None if top is None else top.layer.window
-        return next((one.layer.window for one in told if one.id == top.owner), top.layer.window)
+        return next((one.layer.window for one in windows if one.id == top.owner), top.layer.window)
 
     def region(self, identifier: WindowId) -> Region | None:
         found = self._find(identifier)

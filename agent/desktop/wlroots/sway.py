@@ -143,7 +143,7 @@ def _leaves(node: Mapping[str, Any], *, floating: bool = False) -> Iterator[tupl
 
 def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, bool, bool], StackedWindow]:
     """Return a window and its sort key. Floating windows are dialogs: sway floats others only on request."""
-    frame, inner, told = node["rect"], node["window_rect"], node.get("geometry", {})
+    frame, inner, geometry = node["rect"], node["window_rect"], node.get("geometry", {})
     title_bar = node.get("deco_rect", {}).get("height", 0)  # above the frame, except for floating windows
     outer = Region(frame["x"], frame["y"] - title_bar, max(1, frame["width"]), max(1, frame["height"] + title_bar))
     left, top = frame["x"] + inner["x"], frame["y"] + inner["y"]
@@ -152,7 +152,7 @@ def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, 
     app = node.get("app_id") or properties.get("class") or ""
     native = node.get("shell") != "xwayland"
     window = Window(int(node["id"]), str(node.get("name") or ""), str(app), int(node["pid"]) or None)
-    surface = (left - told.get("x", 0), top - told.get("y", 0)) if native else None
+    surface = (left - geometry.get("x", 0), top - geometry.get("y", 0)) if native else None
     layer = Layer(window, box, outer, client=window.pid, surface=surface)
     visible = bool(node.get("visible"))
     one = StackedWindow(layer, visible, bool(node.get("focused")), "dialog" if floating else "")
@@ -196,7 +196,7 @@ class SwayStopKey:
     def _watch(self, sway: Sway) -> None:
         with closing(sway), suppress(EnvironmentLacksError):  # the seat watch reports it
             while not self._closed.is_set() and not self._stop.stopped:
-                told = sway.event(_POLL)
-                if told is not None and told.get("binding", {}).get("command") == self._command:
+                event = sway.event(_POLL)
+                if event is not None and event.get("binding", {}).get("command") == self._command:
                     self._stop.stop(_REASON)
             sway.ask(RUN_COMMAND, f"unbindsym {self._keys}")

@@ -65,23 +65,23 @@ class ToplevelWindows(Windows):
         return []
 
     def is_ordinary(self, identifier: WindowId) -> bool:
-        told = self._read().get(identifier)
-        return told is not None and _MINIMIZED not in told.states
+        toplevel = self._read().get(identifier)
+        return toplevel is not None and _MINIMIZED not in toplevel.states
 
     def kind(self, identifier: WindowId) -> WindowKind:
         """A window with a parent counts as a dialog."""
-        told = self._read().get(identifier)
-        return "dialog" if told is not None and told.parent else ""
+        toplevel = self._read().get(identifier)
+        return "dialog" if toplevel is not None and toplevel.parent else ""
 
     def pointer(self) -> tuple[int, int]:
         return self._pointer.at
 
     def activate(self, identifier: WindowId) -> bool:
-        told = self._read().get(identifier)
-        if told is not None:
-            self._connection.request(told.number, _ACTIVATE, "o", self._seat)
+        toplevel = self._read().get(identifier)
+        if toplevel is not None:
+            self._connection.request(toplevel.number, _ACTIVATE, "o", self._seat)
             self._connection.roundtrip()
-        return told is not None
+        return toplevel is not None
 
     def close(self) -> None:
         self._connection.close()
@@ -92,23 +92,23 @@ class ToplevelWindows(Windows):
 
     def _of_manager(self, opcode: int, arguments: Arguments) -> None:
         if opcode == 0:
-            told = _Toplevel(arguments.number())
-            self._known[told.number] = told
-            self._connection.hear(told.number, lambda kind, more: self._heard(told, kind, more))
+            toplevel = _Toplevel(arguments.number())
+            self._known[toplevel.number] = toplevel
+            self._connection.hear(toplevel.number, lambda kind, more: self._heard(toplevel, kind, more))
 
-    def _heard(self, told: _Toplevel, opcode: int, arguments: Arguments) -> None:
+    def _heard(self, toplevel: _Toplevel, opcode: int, arguments: Arguments) -> None:
         match opcode:
             case 0:
-                told.title = arguments.text()
+                toplevel.title = arguments.text()
             case 1:
-                told.app = arguments.text()
+                toplevel.app = arguments.text()
             case 4:
                 data = arguments.data()
-                before, told.states = told.states, frozenset(struct.unpack(f"={len(data) // 4}I", data))
-                told.used = next(self._uses) if _ACTIVATED in told.states - before else told.used
+                before, toplevel.states = toplevel.states, frozenset(struct.unpack(f"={len(data) // 4}I", data))
+                toplevel.used = next(self._uses) if _ACTIVATED in toplevel.states - before else toplevel.used
             case 6:
-                self._known.pop(told.number, None)
-                self._connection.request(told.number, _DESTROY)
-                self._connection.forget(told.number)
+                self._known.pop(toplevel.number, None)
+                self._connection.request(toplevel.number, _DESTROY)
+                self._connection.forget(toplevel.number)
             case 7:
-                told.parent = arguments.number()
+                toplevel.parent = arguments.number()

@@ -143,9 +143,9 @@ def describe_display() -> tuple[list[str], list[str]]:
         dots = next((line.split()[-1] for line in resources.splitlines() if line.startswith("Xft.dpi:")), "")
         # Rules, model, layouts, variants, options.
         rules = text_of(read_property(display, screen.root.id, "_XKB_RULES_NAMES")).split("\0")
-        whole = f"{screen.width_in_pixels}x{screen.height_in_pixels} in all"
+        size = f"{screen.width_in_pixels}x{screen.height_in_pixels} in all"
         fonts = f", texts are drawn for {dots} dots an inch" if dots else ""
-        return [f"{whole}, scale 1{fonts}"], [one for one in rules[2].split(",") if one] if len(rules) > 2 else []
+        return [f"{size}, scale 1{fonts}"], [one for one in rules[2].split(",") if one] if len(rules) > 2 else []
 
 
 def _prepare_xlib() -> None:

@@ -40,8 +40,8 @@ class Layers:
         from Xlib.protocol import request
 
         stack = [int(child.id) for child in self._root.query_tree().children]
-        there = {*stack}
-        self._outermost = {client: outer for client, outer in self._outermost.items() if outer in there}
+        existing = {*stack}
+        self._outermost = {client: outer for client, outer in self._outermost.items() if outer in existing}
         for client in clients - self._outermost.keys():
             if (outer := outermost(self._display, client)) is not None:
                 self._outermost[client] = outer

@@ -66,8 +66,8 @@ def is_managed(display: Any) -> bool:
 def is_tk(display: Any, receiver: Receiver) -> bool:
     """Whether Tk shows a window. Tk programs are registered on the root window, for Tk's `send`."""
     registered = text_of(read_property(display, display.screen().root.id, "InterpRegistry"))
-    told = (re.match(r"[0-9a-f]+", entry) for entry in registered.split("\0"))
-    windows = [int(found[0], 16) for found in told if found]
+    matches = (re.match(r"[0-9a-f]+", entry) for entry in registered.split("\0"))
+    windows = [int(found[0], 16) for found in matches if found]
     # A killed program stays registered, and its identifiers are reused by another program.
     theirs = [one for one in windows if client_of(display, one) == receiver.client]
     return any(read_property(display, one, "TK_APPLICATION") for one in theirs)
@@ -83,9 +83,9 @@ def has_focus(display: Any, receiver: Receiver) -> bool:
 def _described(display: Any, focus: int) -> Receiver | None:
     """Describe the focused window, from its own properties and those of the windows around it."""
     around = list(ancestry(display, focus))
-    told = [found for one in around if (found := describe(display, one)) is not None]
-    app, title = (next((text for one in told if (text := getattr(one, name))), "") for name in ("app", "title"))
-    pid = next((one.pid for one in told if one.pid), None)
+    windows = [found for one in around if (found := describe(display, one)) is not None]
+    app, title = (next((text for one in windows if (text := getattr(one, name))), "") for name in ("app", "title"))
+    pid = next((one.pid for one in windows if one.pid), None)
     cared_for = any(read_property(display, one, "WM_STATE") is not None for one in around)
     if not cared_for and not _is_on_screen(display, around[-1]):
         return None  # window managers focus an invisible window if no other has the focus

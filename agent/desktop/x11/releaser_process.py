@@ -108,13 +108,13 @@ def main() -> None:
     display = Display()
     xtest.grab_control(display, True)  # served even while another client has grabbed the server
     display.sync()
-    releaser, told = Releaser(display), sys.stdin.fileno()
+    releaser, stdin = Releaser(display), sys.stdin.fileno()
     signals = socket.socket(fileno=shared) if shared >= 0 else None
     while True:
-        watched = [told] if signals is None else [told, signals.fileno()]
+        watched = [stdin] if signals is None else [stdin, signals.fileno()]
         ready, _, _ = select.select(watched, [], [], releaser.timeout())
-        if told in ready:
-            data = os.read(told, 4096)
+        if stdin in ready:
+            data = os.read(stdin, 4096)
             releaser.take(data)
             if not data:
                 releaser.let_go()

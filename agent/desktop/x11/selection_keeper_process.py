@@ -61,22 +61,22 @@ class Owner:
         from Xlib import X, Xatom
         from Xlib.protocol import event
 
-        where, requestor = request.property or request.target, request.requestor  # obsolete clients name no property
+        atom, requestor = request.property or request.target, request.requestor  # obsolete clients name no property
         kind, data = self.kinds.get(request.target, (0, b""))
         if request.target == self._targets:
-            requestor.change_property(where, Xatom.ATOM, 32, [self._targets, *self.kinds])
+            requestor.change_property(atom, Xatom.ATOM, 32, [self._targets, *self.kinds])
         elif refuses or not kind:
-            where = 0
+            atom = 0
         elif len(data) <= _PIECE:
-            requestor.change_property(where, kind, 8, data)
+            requestor.change_property(atom, kind, 8, data)
         else:
             requestor.change_attributes(event_mask=X.PropertyChangeMask)
-            requestor.change_property(where, self._incremental, 32, [len(data)])
-            self._going[requestor.id, where] = kind, data
+            requestor.change_property(atom, self._incremental, 32, [len(data)])
+            self._going[requestor.id, atom] = kind, data
         requestor.send_event(
             event.SelectionNotify(
                 time=request.time, requestor=requestor, selection=request.selection, target=request.target,
-                property=where,
+                property=atom,
             )
         )  # fmt: skip
         self.display.flush()

@@ -71,12 +71,12 @@ def _own(selection: str, kinds: dict[str, bytes]) -> None:
         with suppress(HungError):
             _xclip(selection, "-i", "-t", target, data=data)
         return
-    told = b"".join(f"{name} {len(data)}\n".encode() + data for name, data in kinds.items())
+    payload = b"".join(f"{name} {len(data)}\n".encode() + data for name, data in kinds.items())
     with suppress(subprocess.TimeoutExpired, OSError):
         subprocess.run(
             [sys.executable, "-P", str(_KEEPER), selection],
             env=bare_environ(), start_new_session=True,
-            input=told, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_PROGRAM_TIMEOUT, check=False,
+            input=payload, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_PROGRAM_TIMEOUT, check=False,
         )  # fmt: skip
 
 

@@ -69,8 +69,8 @@ class X11Window(Shown):
             if event.type != X.SelectionNotify:
                 self._waiting.append(event)
                 continue
-            told = self._window.get_full_property(event.property, X.AnyPropertyType) if event.property else None
-            return text_of(told.value) if told else ""
+            reply = self._window.get_full_property(event.property, X.AnyPropertyType) if event.property else None
+            return text_of(reply.value) if reply else ""
         return ""
 
     def close(self) -> None:

@@ -282,9 +282,9 @@ class _Entering:
         part = f"at most the first {self._done} of {len(self._text)} characters are" if self._done else "none of it is"
         if self._done == len(self._text):
             return ActionFailedError(f"the keyboard focus {to} after this was typed, so Enter was not pressed")
-        where = named(self._receiver.window)
+        window_name = named(self._receiver.window)
         return ActionFailedError(
-            f"the keyboard focus {to} while this was typed: {part} in {where}, and the rest was not typed"
+            f"the keyboard focus {to} while this was typed: {part} in {window_name}, and the rest was not typed"
         )
 
 

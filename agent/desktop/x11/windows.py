@@ -105,7 +105,7 @@ class X11Windows(Windows):
 
         return self._ask(identifier, "_NET_CLOSE_WINDOW", X.CurrentTime, _PAGER)
 
-    def _ask(self, identifier: WindowId, what: str, *data: int) -> bool:
+    def _ask(self, identifier: WindowId, message_type: str, *data: int) -> bool:
         """Ask the window manager for something about a window; False if the window is gone."""
         from Xlib import X
         from Xlib.protocol import event
@@ -114,7 +114,7 @@ class X11Windows(Windows):
             return False
         message = event.ClientMessage(
             window=window_of(self._display, identifier),
-            client_type=self._display.intern_atom(what),
+            client_type=self._display.intern_atom(message_type),
             data=(32, [*data, 0, 0, 0][:5]),
         )
         self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
@@ -131,8 +131,8 @@ class X11Windows(Windows):
 
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
         """Return the window that a terminal names in WINDOWID."""
-        told = environ.get("WINDOWID", "")
-        return self._around(int(told)) if told.isdigit() else None
+        window_id = environ.get("WINDOWID", "")
+        return self._around(int(window_id)) if window_id.isdigit() else None
 
     @unless_gone()
     def _around(self, identifier: int) -> Window | None:

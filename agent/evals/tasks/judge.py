@@ -69,8 +69,8 @@ def lacking(task: EvalTask, after: State) -> list[str]:
         if not _is_any(is_now := after.setting(name), value):
             lines.append(f"{name} is {is_now!r}, not {value!r}")
     for paths, text in expect.files.items():
-        told = [_file_lacks(path, after.texts.get(path), text) for path in paths.split("|")]
-        lines += [told[0]] if all(told) else []
+        lacks = [_file_lacks(path, after.texts.get(path), text) for path in paths.split("|")]
+        lines += [lacks[0]] if all(lacks) else []
     for pattern in expect.windows:
         if not any(re.search(pattern, window) for window in after.windows.values()):
             lines.append(f"no window {pattern}")
@@ -146,9 +146,9 @@ def _harms(task: EvalTask, one: Difference) -> bool:
             return one.after is None and not any(re.search(pattern, one.before or "") for pattern in expect.no_windows)
         case _:
             app, role, name = [*one.what.rsplit("#", 1)[0].split("/", 2), "", ""][:3]
-            told = {"app": app, "role": role, "name": name}
+            control = {"app": app, "role": role, "name": name}
             return not any(
-                all(re.search(str(wanted[key]), told[key], re.IGNORECASE) for key in told if key in wanted)
+                all(re.search(str(wanted[key]), control[key], re.IGNORECASE) for key in control if key in wanted)
                 for wanted in expect.tree
             )
 

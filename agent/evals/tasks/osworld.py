@@ -65,11 +65,11 @@ def _rows(one: TaskVerdict, bundle: Bundle) -> Iterator[tuple[dict[str, Any], Pa
         after = steps[min(number, len(steps) - 1)].image
         time = datetime.fromtimestamp(began.timestamp() + (step.at or 0.0), began.tzinfo).strftime("%Y%m%d@%H%M%S")
         picture = None if after is None else bundle.path / after.file
-        there = picture is not None and picture.is_file()
+        exists = picture is not None and picture.is_file()
         last = number == len(steps)
         yield {
             "step_num": number, "action_timestamp": time, "action": "; ".join(each.words for each in step.each_action),
             "response": step.answers[-1].raw if step.answers else "", "reward": float(one.right and last), "done": last,
             "info": {"error": step.error} if step.error else {},
-            "screenshot_file": f"step_{number}_{time}{picture.suffix}" if picture is not None and there else None,
-        }, picture if there else None  # fmt: skip
+            "screenshot_file": f"step_{number}_{time}{picture.suffix}" if picture is not None and exists else None,
+        }, picture if exists else None  # fmt: skip

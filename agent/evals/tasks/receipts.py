@@ -16,7 +16,7 @@ def receipt_errors(changes: Sequence[_Change], before: State, after: State, home
     Changes that programs make by themselves may be listed or not. Windows are compared by how many were
     opened and closed, because titles change while they are open.
     """
-    told = {(change["kind"], _canonical(change, home)) for change in changes if change["kind"] in _TOLD_ABOUT}
+    listed = {(change["kind"], _canonical(change, home)) for change in changes if change["kind"] in _TOLD_ABOUT}
     found = differences(before, after)
     really = {(one.kind, _plain(one)) for one in found if one.kind in _TOLD_ABOUT}
     lines = []
@@ -24,7 +24,7 @@ def receipt_errors(changes: Sequence[_Change], before: State, after: State, home
         if one.kind not in {"setting", "file", "clipboard"} or one.noise:
             continue
         moved = one.kind == "file" and any(one.what in _texts(change) for change in changes if change["kind"] == "file")
-        if (one.kind, _plain(one)) not in told and not moved:
+        if (one.kind, _plain(one)) not in listed and not moved:
             lines.append(f"missing: {one}")
     for change in changes:
         kind, what = change["kind"], _canonical(change, home)
@@ -78,7 +78,7 @@ def _canonical(change: _Change, home: str) -> str:
     return what
 
 
-def _alike(told: str | None, really: str | None) -> bool:
-    if told is None or really is None:
-        return told == really
-    return told[:60].strip("'\"").lower() == really[:60].strip("'\"").lower()
+def _alike(listed: str | None, really: str | None) -> bool:
+    if listed is None or really is None:
+        return listed == really
+    return listed[:60].strip("'\"").lower() == really[:60].strip("'\"").lower()

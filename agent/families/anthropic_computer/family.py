@@ -28,8 +28,8 @@ class AnthropicComputer(ComputerTools):
         if "switched_off" in tool:
             return {"type": tool["type"], "configs": {name: {"enabled": False} for name in tool["switched_off"]}}
         size = prompt.size
-        told = {"type": tool["type"], "name": self.facts.function}
-        return told | {"display_width_px": size.width, "display_height_px": size.height}
+        definition = {"type": tool["type"], "name": self.facts.function}
+        return definition | {"display_width_px": size.width, "display_height_px": size.height}
 
     def native(self, prompt: PromptRequest) -> Mapping[str, Any]:
         """Return the tool's beta flags, and the thinking settings."""
@@ -48,8 +48,8 @@ class AnthropicComputer(ComputerTools):
         always be sent back.
         """
         items = super().items(step, prompt)
-        whole = not prompt.skipped and all(past.shown for past in prompt.steps)
-        if whole or self._tool(prompt.model).get("thinking", {}).get("type") != "adaptive":
+        complete = not prompt.skipped and all(past.shown for past in prompt.steps)
+        if complete or self._tool(prompt.model).get("thinking", {}).get("type") != "adaptive":
             return items
         return tuple(item for item in items if item.get("type") not in _THINKING)
 
@@ -59,8 +59,8 @@ class AnthropicComputer(ComputerTools):
 
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
         """Return the actions of a call; several if it repeats one."""
-        told = dict(call.arguments)
-        name = told.setdefault("action", call.name) if call.name in _ACTIONS else told.get("action")
+        arguments = dict(call.arguments)
+        name = arguments.setdefault("action", call.name) if call.name in _ACTIONS else arguments.get("action")
         if not isinstance(name, str) or name not in _ACTIONS:
             raise ArgumentError("unknown_action", f"there is no action {str(name)[:40]!r}")
         match name:
@@ -69,12 +69,15 @@ class AnthropicComputer(ComputerTools):
             case "cursor_position" | "zoom":
                 raise ArgumentError("unknown_action", f"{name} is not available here: look at the screenshot")
             case "scroll":
-                told["direction"], told["amount"] = told.get("scroll_direction"), told.get("scroll_amount")
-                return [read_action(told, words)]
+                arguments["direction"], arguments["amount"] = (
+                    arguments.get("scroll_direction"),
+                    arguments.get("scroll_amount"),
+                )
+                return [read_action(arguments, words)]
             case "left_click_drag":
-                return [read_action({**told, "action": "drag"}, words)]
+                return [read_action({**arguments, "action": "drag"}, words)]
             case "left_mouse_down" | "left_mouse_up":
                 return [read_action({"action": name}, words)]
             case "key":
-                return [read_action(told, words)] * whole(told.get("repeat"), "repeat", _MOST_REPEATS)
-        return [read_action(told, words)]
+                return [read_action(arguments, words)] * whole(arguments.get("repeat"), "repeat", _MOST_REPEATS)
+        return [read_action(arguments, words)]

@@ -46,10 +46,10 @@ class AutoGlmPhone(TextFamily):
         """Return a past answer as the published client writes it back."""
         if step.answer is None or not step.answer.content:
             return self.written(step.thought, step.calls)
-        told = take_apart(step.answer)
-        found = _CALL.search(told.text)
-        action = _END.sub("", told.text[found.start() :]) if found else told.text.strip()
-        return f"<think>{told.thought or step.thought}</think><answer>{action}</answer>"
+        parts = take_apart(step.answer)
+        found = _CALL.search(parts.text)
+        action = _END.sub("", parts.text[found.start() :]) if found else parts.text.strip()
+        return f"<think>{parts.thought or step.thought}</think><answer>{action}</answer>"
 
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
@@ -84,8 +84,8 @@ class AutoGlmPhone(TextFamily):
 def _as_call(call: Call) -> str:
     """Write a call as the models do."""
     ends = call.name == "finish"
-    given = {**({} if ends else {"action": call.name}), **call.arguments}
-    written = ", ".join(f"{key}={_value(value)}" for key, value in given.items())
+    arguments = {**({} if ends else {"action": call.name}), **call.arguments}
+    written = ", ".join(f"{key}={_value(value)}" for key, value in arguments.items())
     return f"{'finish' if ends else 'do'}({written})"
 
 

@@ -45,10 +45,10 @@ class GeminiComputer(ComputerTools):
 
     def objection(self, call: Call) -> str:
         """Return why the safety system wants a person to confirm."""
-        told = call.arguments.get(_DECISION)
-        if not isinstance(told, dict) or told.get("decision") in (None, "regular", "allowed"):
+        decision = call.arguments.get(_DECISION)
+        if not isinstance(decision, dict) or decision.get("decision") in (None, "regular", "allowed"):
             return ""
-        return str(told.get("explanation") or told["decision"])
+        return str(decision.get("explanation") or decision["decision"])
 
     def agreement(self, call: Call) -> Mapping[str, Any]:
         """Return the sign that a person confirmed."""
@@ -56,27 +56,27 @@ class GeminiComputer(ComputerTools):
 
     @override
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        told, older, lengths = call.arguments, self.data["older"], self.data["scroll"]
+        arguments, older, lengths = call.arguments, self.data["older"], self.data["scroll"]
         match call.name:
             case "type":
-                return _typed(told, words)
+                return _typed(arguments, words)
             case "type_text_at":  # in place of the old text
-                clear = _is(told, "clear_before_typing", usual=True)
+                clear = _is(arguments, "clear_before_typing", usual=True)
                 clearing = [PressKeys(("ctrl", "a")), PressKeys(("backspace",))] if clear else []
-                click = read_action({"action": "left_click", **_point(told)}, words)
-                return [click, *clearing, *([] if clear and told.get("text") == "" else _typed(told, words))]
+                click = read_action({"action": "left_click", **_point(arguments)}, words)
+                return [click, *clearing, *([] if clear and arguments.get("text") == "" else _typed(arguments, words))]
             case "drag_and_drop":
-                return [_dragged(told, words)]
+                return [_dragged(arguments, words)]
             case "scroll":
-                length = told.get("magnitude_in_pixels", told.get("magnitude"))
+                length = arguments.get("magnitude_in_pixels", arguments.get("magnitude"))
                 pixels = lengths["usual_pixels"] if length is None else length
-                return [wheel(_direction(told), pixels, _point(told), words)]
+                return [wheel(_direction(arguments), pixels, _point(arguments), words)]
             case "scroll_at":  # by a length on the grid, which is about the same in pixels of a page
-                length = told.get("magnitude")
+                length = arguments.get("magnitude")
                 pixels = lengths["usual_magnitude"] if length is None else length
-                return [wheel(_direction(told), pixels, _point(told), words)]
+                return [wheel(_direction(arguments), pixels, _point(arguments), words)]
             case "scroll_document":  # by a page: up and down with a key, sideways with the wheel
-                direction = _direction(told)
+                direction = _direction(arguments)
                 if direction in _PAGE:
                     return [PressKeys((_PAGE[direction],))]
                 return [wheel(direction, lengths["usual_magnitude"], {}, words)]
@@ -88,40 +88,40 @@ class GeminiComputer(ComputerTools):
                 return [read_action({"action": "wait", "seconds": 5}, words)]
             case "take_screenshot":
                 return [LOOK]
-        arguments = {name: value for name, value in told.items() if name not in ("x", "y", _DECISION, "intent")}
-        return [read_action({**arguments, **_point(told), "action": _PLAIN[call.name]}, words)]
+        rest = {name: value for name, value in arguments.items() if name not in ("x", "y", _DECISION, "intent")}
+        return [read_action({**rest, **_point(arguments), "action": _PLAIN[call.name]}, words)]
 
 
-def _typed(told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-    read = read_action({"action": "type", "text": told.get("text")}, words)
-    return [read, PressKeys(("enter",))] if _is(told, "press_enter", usual=False) else [read]
+def _typed(arguments: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
+    read = read_action({"action": "type", "text": arguments.get("text")}, words)
+    return [read, PressKeys(("enter",))] if _is(arguments, "press_enter", usual=False) else [read]
 
 
-def _dragged(told: Told, words: Vocabulary) -> Action[GridPoint]:
+def _dragged(arguments: Told, words: Vocabulary) -> Action[GridPoint]:
     """Return a drag between two points, named as in either vocabulary."""
-    start = _point(told, ("start_x", "start_y")) or _point(told)
-    end = _point(told, ("end_x", "end_y")) or _point(told, ("destination_x", "destination_y"))
+    start = _point(arguments, ("start_x", "start_y")) or _point(arguments)
+    end = _point(arguments, ("end_x", "end_y")) or _point(arguments, ("destination_x", "destination_y"))
     ends = {"start_coordinate": start.get("coordinate"), "end_coordinate": end.get("coordinate")}
     if None in ends.values():
         raise ArgumentError("bad_point", "a drag needs both of its ends")
     return read_action({"action": "drag", **ends}, words)
 
 
-def _point(told: Told, names: tuple[str, str] = ("x", "y")) -> Mapping[str, Any]:
+def _point(arguments: Told, names: tuple[str, str] = ("x", "y")) -> Mapping[str, Any]:
     """Return a point in the shared format; nothing if both numbers are missing."""
-    x, y = (told.get(name) for name in names)
+    x, y = (arguments.get(name) for name in names)
     return {} if x is None and y is None else {"coordinate": {"x": x, "y": y}}
 
 
-def _direction(told: Told) -> str:
-    direction = str(told.get("direction", ""))[:10].strip().lower()
+def _direction(arguments: Told) -> str:
+    direction = str(arguments.get("direction", ""))[:10].strip().lower()
     if direction not in ("up", "down", "left", "right"):
         raise ArgumentError("bad_argument", "a scroll needs a direction: up, down, left or right")
     return direction
 
 
-def _is(told: Told, name: str, *, usual: bool) -> bool:
-    value = told.get(name, usual)
+def _is(arguments: Told, name: str, *, usual: bool) -> bool:
+    value = arguments.get(name, usual)
     if not isinstance(value, bool):
         raise ArgumentError("bad_argument", f'"{name}" is true or false')
     return value

@@ -39,10 +39,10 @@ class Generic(TextFamily):
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """Return the request for an action. Roles alternate, because many chat templates accept nothing else."""
         see = _seen(prompt)
-        told = None
+        outline_text = None
         if prompt.outline is not None and see != "screenshot":
             most = prompt.options.get("outline_chars", MOST_CHARS)
-            told = write_outline(prompt.outline, self._words.grid, most)
+            outline_text = write_outline(prompt.outline, self._words.grid, most)
         messages = [
             Message.text("system", _system(self.texts, see) if prompt.system_prompt is None else prompt.system_prompt)
         ]
@@ -54,8 +54,8 @@ class Generic(TextFamily):
         for step in prompt.steps:
             messages += [_user(turn), Message.text("assistant", self.written(step.thought, step.calls))]
             turn = step.replies or [self.texts["turns"]["done"]]
-        messages.append(_user([*turn, _screen(self.texts["turns"], told, see)], prompt.images))
-        numbers = None if told is None else [element.id for element in told.elements]
+        messages.append(_user([*turn, _screen(self.texts["turns"], outline_text, see)], prompt.images))
+        numbers = None if outline_text is None else [element.id for element in outline_text.elements]
         return ChatRequest(messages, self.facts.sampling, schema=answer_schema(see, numbers))
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
@@ -113,10 +113,10 @@ def _user(texts: Sequence[str], images: Sequence[EncodedImage | None] = ()) -> M
     return Message("user", (TextPart("\n".join(texts)), *map(ImagePart, images)))
 
 
-def _screen(turns: Mapping[str, str], told: OutlineText | None, see: See) -> str:
+def _screen(turns: Mapping[str, str], outline_text: OutlineText | None, see: See) -> str:
     if see == "screenshot":
         return str(turns["picture"])
-    return str(turns["screen"]).replace("{outline}", turns["unknown"] if told is None else told.text)
+    return str(turns["screen"]).replace("{outline}", turns["unknown"] if outline_text is None else outline_text.text)
 
 
 def _flat(call: Call) -> dict[str, Any]:

@@ -56,12 +56,12 @@ class HoloNavigation(TextFamily):
 
         Writing replaces the old text and presses Enter, as in the published client (hcompai/surfer-h-cli, surferh.py).
         """
-        whole = _flat(call)
-        name = str(whole.pop("action"))
+        arguments = _flat(call)
+        name = str(arguments.pop("action"))
         tool = self.texts["tools"].get(name.lower(), name)
         if tool == "write_at":
-            whole = {"overwrite": True, "press_enter": True, **whole}
-        return tools.read_tool(Call(tool, whole), words)
+            arguments = {"overwrite": True, "press_enter": True, **arguments}
+        return tools.read_tool(Call(tool, arguments), words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the single action of an object."""

@@ -138,8 +138,8 @@ def _told(step: PastStep, quiet: str) -> Iterator[Message]:
     """Yield a past step in the structured format: the object, and the result of each tool."""
     yield Message.text("assistant", _dumped(_object(step)))
     results = [quiet] * len(step.calls)
-    if said := [text for text in (step.tool_result, step.note) if text]:
-        results[-1] = " ".join(said)
+    if texts := [text for text in (step.tool_result, step.note) if text]:
+        results[-1] = " ".join(texts)
     for call, result in zip(step.calls, results, strict=True):
         name = str(tools.flat(call)["tool_name"]).replace('"', "'")
         yield Message.text("user", f'<tool_output tool="{name}">\n{result}\n</tool_output>')
@@ -151,11 +151,11 @@ def _called(step: PastStep, quiet: str) -> Iterator[Message]:
     """Yield a past step in the native format: the calls with their text, and a result for each."""
     made: list[ToolCall] = []
     for number, call in enumerate(step.calls, 1):
-        whole = tools.flat(call)
-        name = str(whole.pop("tool_name"))
-        made.append(ToolCall(call.id or f"call-{number}", name, json.dumps(whole, ensure_ascii=False)))
-    said = step.answer.content.strip() if step.answer is not None and step.answer.tool_calls else ""
-    yield Message("assistant", (TextPart(said),) if said else (), tool_calls=tuple(made))
+        arguments = tools.flat(call)
+        name = str(arguments.pop("tool_name"))
+        made.append(ToolCall(call.id or f"call-{number}", name, json.dumps(arguments, ensure_ascii=False)))
+    text = step.answer.content.strip() if step.answer is not None and step.answer.tool_calls else ""
+    yield Message("assistant", (TextPart(text),) if text else (), tool_calls=tuple(made))
     for number, one in enumerate(made, 1):
         result = " ".join(step.replies) if number == len(made) else ""
         yield Message.result(one.id, TextPart(result or quiet))

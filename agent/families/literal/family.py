@@ -66,5 +66,5 @@ def _read(call: Call, words: Vocabulary) -> Action[GridPoint]:
 
 
 def _texts(call: Call, name: str) -> tuple[str, ...]:
-    told: Any = call.arguments.get(name)
-    return tuple(str(item) for item in told) if isinstance(told, list) else ()
+    value: Any = call.arguments.get(name)
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()

@@ -137,6 +137,6 @@ def _as_reference_replays(call: Call) -> dict[str, Any]:
     for key in ("coordinate", "start_coordinate", "end_coordinate"):
         with suppress(KeyError, PointError):
             fractions = [value / _REFERENCE_SCALE for value in read_pair(arguments[key])]
-            whole = key == "coordinate"
-            arguments[key] = [int(value * _REFERENCE_SCALE) for value in fractions] if whole else fractions
+            truncated = key == "coordinate"
+            arguments[key] = [int(value * _REFERENCE_SCALE) for value in fractions] if truncated else fractions
     return arguments

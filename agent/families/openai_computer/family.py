@@ -23,8 +23,8 @@ class OpenAiComputer(ComputerTools):
         if not any(name in prompt.model for name in preview["names"]):
             return {"type": "computer"}
         size = prompt.size
-        told = {"type": preview["tool"], "environment": preview["environment"]}
-        return told | {"display_width": size.width, "display_height": size.height}
+        definition = {"type": preview["tool"], "environment": preview["environment"]}
+        return definition | {"display_width": size.width, "display_height": size.height}
 
     def objection(self, call: Call) -> str:
         """Return the pending safety checks, in OpenAI's words."""
@@ -44,23 +44,23 @@ class OpenAiComputer(ComputerTools):
             raise ArgumentError("bad_argument", f"{len(written)} actions are too many for one call")
         return [action for each in written for action in self._one(each, words)]
 
-    def _one(self, told: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        kind = told.get("type")
-        point = {"coordinate": {"x": told.get("x"), "y": told.get("y")}}
-        held = {"modifiers": told["keys"]} if told.get("keys") else {}
+    def _one(self, action: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
+        kind = action.get("type")
+        point = {"coordinate": {"x": action.get("x"), "y": action.get("y")}}
+        held = {"modifiers": action["keys"]} if action.get("keys") else {}
         match kind:
             case "click" | "double_click":
-                return [self._click(kind, told, point | held, words)]
+                return [self._click(kind, action, point | held, words)]
             case "move":
                 return [read_action({"action": "move", **point}, words)]
             case "drag":
-                return _drag(told, held, words)
+                return _drag(action, held, words)
             case "scroll":
-                return _scroll(told, point, words)
+                return _scroll(action, point, words)
             case "type":
-                return [read_action({"action": "type", "text": told.get("text")}, words)]
+                return [read_action({"action": "type", "text": action.get("text")}, words)]
             case "keypress":
-                return [read_action({"action": "key", "keys": told.get("keys")}, words)]
+                return [read_action({"action": "key", "keys": action.get("keys")}, words)]
             case "wait":
                 return [read_action({"action": "wait"}, words)]
             case "screenshot":
@@ -68,21 +68,21 @@ class OpenAiComputer(ComputerTools):
         raise ArgumentError("unknown_action", f"there is no action {str(kind)[:40]!r}")
 
     def _click(
-        self, kind: str, told: Mapping[str, Any], where: Mapping[str, Any], words: Vocabulary
+        self, kind: str, action: Mapping[str, Any], target: Mapping[str, Any], words: Vocabulary
     ) -> Action[GridPoint]:
-        button = str(told.get("button") or "left")
+        button = str(action.get("button") or "left")
         if button in self.data["chords"]:
             return PressKeys(tuple(self.data["chords"][button]))
         if button not in self.data["buttons"]:
             raise ArgumentError("bad_argument", f"there is no mouse button {button[:20]!r}")
-        read = read_action({"action": "click", "button": self.data["buttons"][button], **where}, words)
+        read = read_action({"action": "click", "button": self.data["buttons"][button], **target}, words)
         assert isinstance(read, Click)
         return Click(read.point, read.button, 2, read.held) if kind == "double_click" else read
 
 
-def _drag(told: Mapping[str, Any], held: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
+def _drag(action: Mapping[str, Any], held: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
     """Drag straight from the first point of the path to the last."""
-    path = told.get("path")
+    path = action.get("path")
     if not isinstance(path, list) or len(path) < 2:
         raise ArgumentError("bad_argument", 'a drag needs a "path" of two points or more')
     points = [read_action({"action": "move", "coordinate": point}, words) for point in path[:200]]
@@ -92,15 +92,15 @@ def _drag(told: Mapping[str, Any], held: Mapping[str, Any], words: Vocabulary) -
     return [Drag(ends[0], ends[1], read.held)]
 
 
-def _scroll(told: Mapping[str, Any], point: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
+def _scroll(action: Mapping[str, Any], point: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
     turns = [("scroll_y", "down", "up"), ("scroll_x", "right", "left")]
     found = []
     for name, forward, back in turns:
-        amount = told.get(name) or 0
+        amount = action.get(name) or 0
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not isfinite(amount):
             raise ArgumentError("bad_argument", f'"{name}" must be a number')
         if amount:
-            found.append(wheel(forward if amount > 0 else back, abs(amount), point, words, told.get("keys")))
+            found.append(wheel(forward if amount > 0 else back, abs(amount), point, words, action.get("keys")))
     return found or [LOOK]
 
 

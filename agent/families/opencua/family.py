@@ -46,12 +46,12 @@ class CodeFamily(TextFamily):
         texts = self._texts_for(prompt)
         for number, step in enumerate(prompt.steps, prompt.skipped + 1):
             heading = self.words(prompt, "step", number=str(number)) or texts["step"].format(number=number)
-            told = heading + self._past(step, texts["past"])
+            step_text = heading + self._past(step, texts["past"])
             if step.shown:
-                messages += [*_joined(older), _seen(step.images, remarks), Message.text("assistant", told)]
+                messages += [*_joined(older), _seen(step.images, remarks), Message.text("assistant", step_text)]
                 older, remarks = [], list(step.replies)
             else:
-                older.append(told)
+                older.append(step_text)
                 # Its client has no place for replies. They are put before the next screenshot.
                 remarks += step.replies
         task = self.words(prompt, "task") or self.texts["task"].format(instruction=prompt.instruction)
@@ -107,8 +107,8 @@ def _sections(parts: AnswerParts) -> tuple[str, str]:
     """Return the thought of an answer, and its action in words."""
     pieces = _HEADING.split(parts.text)
     sections = {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
-    told = {name: _FENCE.sub("", section).strip() for name, section in sections.items()}
-    return joined(parts.thought, told.get("Thought") or told[""]), told.get("Action", "")
+    contents = {name: _FENCE.sub("", section).strip() for name, section in sections.items()}
+    return joined(parts.thought, contents.get("Thought") or contents[""]), contents.get("Action", "")
 
 
 def _joined(older: Sequence[str]) -> list[Message]:

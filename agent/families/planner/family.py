@@ -46,8 +46,8 @@ class Planner(Family):
 
     def plan(self, answer: Answer) -> Plan | ParseFailure:
         """Parse the plan in an answer. Any input is allowed, as in `parse`."""
-        told = take_apart(answer)
-        thought, call = told.thought, _call(told)
+        parts = take_apart(answer)
+        thought, call = parts.thought, _call(parts)
         if isinstance(call, ParseFailure):
             return call
         arguments = {key: value for key, value in call.arguments.items() if key != "thought"}
@@ -88,21 +88,21 @@ class Planner(Family):
         return action
 
 
-def _call(told: AnswerParts) -> Call | ParseFailure:
+def _call(parts: AnswerParts) -> Call | ParseFailure:
     """Return the call of an answer: the first that the server parsed, or the JSON object in the text."""
-    if isinstance(told.calls, ParseFailure):
-        return told.calls
-    if told.calls:
-        return Call("act", dict(told.calls[0].arguments))
-    if told.cut:
-        return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)
-    if not told.text.strip():
-        return ParseFailure("empty", "the answer is empty", told.thought)
-    found = first_object(told.text, closed=False)
+    if isinstance(parts.calls, ParseFailure):
+        return parts.calls
+    if parts.calls:
+        return Call("act", dict(parts.calls[0].arguments))
+    if parts.cut:
+        return ParseFailure("truncated", "the answer ends inside the thinking", parts.thought)
+    if not parts.text.strip():
+        return ParseFailure("empty", "the answer is empty", parts.thought)
+    found = first_object(parts.text, closed=False)
     if isinstance(found, ParseFailure):
-        return replace(found, thought=told.thought)
+        return replace(found, thought=parts.thought)
     value, rest = found
-    if told.swallowed and "{" in rest:
+    if parts.swallowed and "{" in rest:
         return ParseFailure("ambiguous", "there are several objects in the reasoning, and no answer")
     if isinstance(value.get("arguments"), dict):
         value = {**value["arguments"], "thought": value.get("thought", "")}

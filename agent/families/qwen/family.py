@@ -64,13 +64,13 @@ class QwenComputerUse(TextFamily):
     def messages(self, prompt: PromptRequest) -> list[Message]:
         """Return the messages of a request for an action."""
         earlier, window = self.window(prompt)
-        asked = self.asked(prompt, earlier)
+        task = self.asked(prompt, earlier)
 
         def show(images: Sequence[EncodedImage | None], after: PastStep | None) -> Iterable[Message]:
             shown = [ImagePart(image) for image in images]
             if after is not None:
                 return [self.turn(shown, after)]
-            return [Message("user", (*shown, asked) if self.image_first else (asked, *shown))]
+            return [Message("user", (*shown, task) if self.image_first else (task, *shown))]
 
         return in_turn(self.system(prompt), replace(prompt, steps=window), self.replay, show)
 
@@ -118,17 +118,17 @@ class QwenComputerUse(TextFamily):
 
     def action_of(self, step: PastStep) -> str:
         """Return what a step did, in the model's words: the line of its answer that says so."""
-        told = step.thought if step.answer is None else step.answer.content
-        labelled = _LABEL.search(told)
+        text = step.thought if step.answer is None else step.answer.content
+        labelled = _LABEL.search(text)
         if labelled is not None:
-            told = told[labelled.end() :]
-            return told.partition("\n")[0].partition("<tool_call>")[0].strip() or self.instructions.unsaid(step)
+            text = text[labelled.end() :]
+            return text.partition("\n")[0].partition("<tool_call>")[0].strip() or self.instructions.unsaid(step)
         return step.thought.strip().rpartition("\n")[2].strip() or self.instructions.unsaid(step)
 
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        said = plain(thought) if self.label else thought
-        return "\n".join([*([f"{self.label}{said}"] if said else []), *map(written_call, calls)])
+        plain_thought = plain(thought) if self.label else thought
+        return "\n".join([*([f"{self.label}{plain_thought}"] if plain_thought else []), *map(written_call, calls)])
 
     @override
     def constraint(self, options: Mapping[str, Any]) -> str | None:
@@ -181,8 +181,8 @@ class QwenComputerUse(TextFamily):
         size = self.data["prompt"]["resolution"]
         if size == "sent":
             size = str(Size(*self.facts.image.fit(1920, 1080)) if image is None else image.size)
-        asked = (ImagePart(image), TextPart(instruction))
-        messages = [Message.text("system", self.instructions.pointing(size)), Message("user", asked)]
+        parts = (ImagePart(image), TextPart(instruction))
+        messages = [Message.text("system", self.instructions.pointing(size)), Message("user", parts)]
         return self._asking(messages)
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:

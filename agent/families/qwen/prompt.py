@@ -90,8 +90,8 @@ class Instructions:
         self, actions: Sequence[str], described: Sequence[str], notes: Sequence[str], words: Mapping[str, str] | None
     ) -> dict[str, Any]:
         """Return the function's signature, in the published format."""
-        said = words or self.texts["actions"]
-        lines = [f"* `{name}`: {said[name]}{self._held_note(name)}" for name in described]
+        descriptions = words or self.texts["actions"]
+        lines = [f"* `{name}`: {descriptions[name]}{self._held_note(name)}" for name in described]
         used = {
             name: dict(self.texts["parameters"][name])
             for name in (self._data["parameters"] if words is None else ("coordinate", "status"))

@@ -25,8 +25,8 @@ class Qwen25(QwenComputerUse):
     def action_of(self, step: PastStep) -> str:
         """Return what a step did, in the model's words: the first line that says so, whole."""
         lines = [] if step.answer is None else map(str.strip, step.answer.content.splitlines())
-        said = next((line for line in lines if line.lower().startswith(_DONE)), "")
-        return said.partition("<tool_call>")[0].strip() or super().action_of(step)
+        done_line = next((line for line in lines if line.lower().startswith(_DONE)), "")
+        return done_line.partition("<tool_call>")[0].strip() or super().action_of(step)
 
 
 class Qwen35(QwenComputerUse):
@@ -42,13 +42,13 @@ class Qwen35(QwenComputerUse):
         replies = [TextPart(f"\n{reply}") for reply in after.replies]
         if shown:
             return Message("user", (TextPart("<tool_response>\n"), *shown, *replies, TextPart("\n</tool_response>")))
-        said = "".join([self.texts["collapsed"], *(reply.text for reply in replies)])
-        return Message.text("user", f"<tool_response>\n{said}\n</tool_response>")
+        text = "".join([self.texts["collapsed"], *(reply.text for reply in replies)])
+        return Message.text("user", f"<tool_response>\n{text}\n</tool_response>")
 
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        said = plain(thought)
-        return "\n".join([*([f"{self.label}{said}"] if said else []), *map(nested_call, calls)])
+        plain_thought = plain(thought)
+        return "\n".join([*([f"{self.label}{plain_thought}"] if plain_thought else []), *map(nested_call, calls)])
 
     def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
         """Return the text before the calls, and the calls: in nested tags, or in JSON as in earlier models."""

@@ -32,11 +32,11 @@ class ScaleCua(TextFamily):
             for number, step in enumerate(prompt.steps, prompt.skipped + 1)
         ]
         previous = "\n".join(lines) or "None"
-        asked = self.words(prompt, "asked", previous=previous)
-        if asked is None:
-            asked = self.texts["asked"].lstrip("\n").format(instruction=prompt.instruction, previous=previous)
+        user_text = self.words(prompt, "asked", previous=previous)
+        if user_text is None:
+            user_text = self.texts["asked"].lstrip("\n").format(instruction=prompt.instruction, previous=previous)
         system = self.words(prompt) or self.texts["system"].format(**offered(self.texts, prompt))
-        return self.asking(*map(ImagePart, prompt.images), TextPart(asked), system=system)
+        return self.asking(*map(ImagePart, prompt.images), TextPart(user_text), system=system)
 
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
@@ -73,5 +73,5 @@ def _spoken(text: str) -> str:
 
 def _operation(step: PastStep) -> str:
     """Return what a past step did, in the model's words, or as its calls."""
-    said = _spoken(take_apart(step.answer).text) if step.answer is not None else ""
-    return said or step.thought or as_lines([named(call) for call in step.calls])
+    operation = _spoken(take_apart(step.answer).text) if step.answer is not None else ""
+    return operation or step.thought or as_lines([named(call) for call in step.calls])

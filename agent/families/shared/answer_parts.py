@@ -77,20 +77,20 @@ def in_json(text: str, function: str, *, several: bool = False) -> tuple[str, li
     return before, json_call(rest, function, several=several)
 
 
-def calls_in(told: AnswerParts, function: str, read: ReadText = in_json) -> tuple[str, list[Call] | ParseFailure]:
+def calls_in(parts: AnswerParts, function: str, read: ReadText = in_json) -> tuple[str, list[Call] | ParseFailure]:
     """Return an answer's text beside the reasoning, and its calls.
 
     `function` is the name for calls that only name an action. If the server returned everything as reasoning, one call
     counts; several may be mere deliberation.
     """
-    if told.cut:
+    if parts.cut:
         return "", ParseFailure("truncated", "the answer ends inside the thinking")
-    if told.calls is None and not told.text.strip():
-        said = bool(told.thought)
-        return "", ParseFailure("no_action", _NONE) if said else ParseFailure("empty", "the answer is empty")
-    before, calls = read(told.text, function) if told.calls is None else ("", told.calls)
+    if parts.calls is None and not parts.text.strip():
+        has_thought = bool(parts.thought)
+        return "", ParseFailure("no_action", _NONE) if has_thought else ParseFailure("empty", "the answer is empty")
+    before, calls = read(parts.text, function) if parts.calls is None else ("", parts.calls)
     if isinstance(calls, ParseFailure):
         return before, calls
-    if told.swallowed and any(call != calls[0] for call in calls):
+    if parts.swallowed and any(call != calls[0] for call in calls):
         return before, ParseFailure("ambiguous", "there are several calls in the reasoning, and none after it")
     return before, [named(call, function) for call in calls]

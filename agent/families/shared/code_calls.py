@@ -84,12 +84,12 @@ def read_code_call(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
     name = call.name.rpartition(".")[2]
     if name not in _NAMES["actions"]:
         raise ArgumentError("unknown_action", f"there is no function {call.name[:40]!r}")
-    given = {_NAMES["arguments"].get(key, key): value for key, value in call.arguments.items() if value is not None}
-    times, point = _times(name, given), _point(given)
-    clicks = given.pop("clicks", 0)
+    values = {_NAMES["arguments"].get(key, key): value for key, value in call.arguments.items() if value is not None}
+    times, point = _times(name, values), _point(values)
+    clicks = values.pop("clicks", 0)
     if name in ("scroll", "vscroll", "hscroll"):
         point["direction"], point["amount"] = _wheel(name, clicks)
-    arguments = {**_NAMES["actions"][name], **given, **point}
+    arguments = {**_NAMES["actions"][name], **values, **point}
     if name == "press" and isinstance(arguments.get("keys"), list):  # pressed one after another, not together
         keys = [read_action({**arguments, "keys": key}, words) for key in arguments["keys"][:_MOST_PRESSES]]
         return keys * times
@@ -97,21 +97,21 @@ def read_code_call(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
     return [replace(action, count=times)] if name == "click" and isinstance(action, Click) else [action] * times
 
 
-def _times(name: str, given: dict[str, Any]) -> int:
+def _times(name: str, values: dict[str, Any]) -> int:
     """Return how often to click, or to press the keys; 1 for all other calls. Raises ArgumentError."""
     if name not in ("click", "press"):
         return 1
     written, most = (
-        (given.pop("clicks", 1), _MOST_CLICKS) if name == "click" else (given.pop("presses", 1), _MOST_PRESSES)
+        (values.pop("clicks", 1), _MOST_CLICKS) if name == "click" else (values.pop("presses", 1), _MOST_PRESSES)
     )
     if isinstance(written, bool) or not isinstance(written, int) or not 1 <= written <= most:
         raise ArgumentError("bad_argument", f"{name} works from once to {most} times")
     return written
 
 
-def _point(given: dict[str, Any]) -> dict[str, Any]:
+def _point(values: dict[str, Any]) -> dict[str, Any]:
     """Return the point of a call, if it has one. Raises ArgumentError: x or y is missing."""
-    x, y = given.pop("x", None), given.pop("y", None)
+    x, y = values.pop("x", None), values.pop("y", None)
     if x is None and y is None:
         return {}
     if isinstance(x, list) and y is None:

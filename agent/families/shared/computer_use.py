@@ -290,8 +290,8 @@ def _terminate(call: _Arguments) -> Action[GridPoint]:
 
 
 def _ask_user(call: _Arguments) -> Action[GridPoint]:
-    said = any(call.first(name) not in (None, "") for name in ("question", "text", "content", "value"))
-    return actions.AskUser(call.text("question") if said or not call.words.question else call.words.question)
+    has_question = any(call.first(name) not in (None, "") for name in ("question", "text", "content", "value"))
+    return actions.AskUser(call.text("question") if has_question or not call.words.question else call.words.question)
 
 
 def _system_button(call: _Arguments) -> Action[GridPoint]:

@@ -56,11 +56,11 @@ class Grounder(Family):
         size = Size(*self.facts.image.fit(*_UNSEEN)) if image is None else image.size
         values = {"width": str(size.width), "height": str(size.height), "instruction": instruction}
         system, before, text = (
-            re.sub(r"\{(width|height|instruction)\}", lambda mark: values[mark[1]], told)
-            for told in (self._system, self._before, self._text)
+            re.sub(r"\{(width|height|instruction)\}", lambda mark: values[mark[1]], template)
+            for template in (self._system, self._before, self._text)
         )
-        asked = Message("user", (*([TextPart(before)] if before else []), ImagePart(image), TextPart(text)))
-        return ChatRequest([*([Message.text("system", system)] if system else []), asked], self.facts.sampling)
+        message = Message("user", (*([TextPart(before)] if before else []), ImagePart(image), TextPart(text)))
+        return ChatRequest([*([Message.text("system", system)] if system else []), message], self.facts.sampling)
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """Parse the point in an answer, as a click."""

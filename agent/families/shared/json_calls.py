@@ -108,8 +108,8 @@ def _find_call(rest: str) -> tuple[dict[str, Any], str]:
     if failure is None and found.kind == "no_action":
         raise ArgumentError("truncated", "the answer ends before the call")
     failure = failure or found
-    what = {"no_action": "the tool call is empty: ", "bad_json": "the tool call cannot be read: "}.get(failure.kind, "")
-    raise ArgumentError(failure.kind, what + failure.message)
+    lead = {"no_action": "the tool call is empty: ", "bad_json": "the tool call cannot be read: "}.get(failure.kind, "")
+    raise ArgumentError(failure.kind, lead + failure.message)
 
 
 def _find_untagged(rest: str) -> dict[str, Any]:

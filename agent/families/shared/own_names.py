@@ -45,8 +45,8 @@ def said(call: Call, words: Vocabulary) -> dict[str, Any]:
         raise ArgumentError("unknown_action", f"there is no action {call.name[:40]!r}")
     names = {**words.arguments, **means.get("arguments", {})}
     usual = {name: value for name, value in means.items() if name != "arguments"}
-    given = {names.get(name, name): value for name, value in call.arguments.items() if value not in (None, "")}
-    return {**usual, **given, "action": means["action"]}
+    arguments = {names.get(name, name): value for name, value in call.arguments.items() if value not in (None, "")}
+    return {**usual, **arguments, "action": means["action"]}
 
 
 def named(call: Call, functions: Collection[str] = FUNCTIONS) -> Call:

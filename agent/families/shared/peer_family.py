@@ -78,7 +78,7 @@ class ComputerTools(Family):
             messages.append(answer)
             words = step.replies
         messages += _observed(awaited, words, prompt.images, done)
-        ours = [_function(name, told) for name, told in self.texts["functions"].items()]
+        ours = [_function(name, entry) for name, entry in self.texts["functions"].items()]
         theirs = [{"type": "function", "function": dict(tool)} for tool in prompt.tools]
         tools = [self.computer(prompt), *ours, *theirs]
         return ChatRequest(messages, self.facts.sampling, tools=tools, native=self.native(prompt))
@@ -89,9 +89,9 @@ class ComputerTools(Family):
             return Message.text("assistant", "\n".join(filter(None, (step.thought, self.texts["not_agreed"])))), []
         named = [(call, call.id or f"call_{number}_{index}") for index, call in enumerate(step.calls)]
         calls = [ToolCall(name, call.name, _json(dict(call.arguments))) for call, name in named]
-        said = step.thought if step.answer is None else step.answer.content
-        results = [Message("tool", call_id=name, told=self.agreement(call)) for call, name in named]
-        parts = (TextPart(said),) if said or not calls else ()
+        text = step.thought if step.answer is None else step.answer.content
+        results = [Message("tool", call_id=name, extra=self.agreement(call)) for call, name in named]
+        parts = (TextPart(text),) if text or not calls else ()
         return Message("assistant", parts, tuple(calls), items=self.items(step, prompt)), results
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
@@ -101,19 +101,19 @@ class ComputerTools(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """Parse the decision in an answer: all of its actions, in order."""
-        told = take_apart(answer)
-        thought = told.thought
-        calls: Sequence[Call] | ParseFailure | None = told.calls
+        parts = take_apart(answer)
+        thought = parts.thought
+        calls: Sequence[Call] | ParseFailure | None = parts.calls
         if calls is None:
-            calls = _written_calls(told.text)
-            said = told.text.partition("<tool_call>")[0].strip() if calls else ""
-            thought = "\n".join(filter(None, (thought, said)))
+            calls = _written_calls(parts.text)
+            text = parts.text.partition("<tool_call>")[0].strip() if calls else ""
+            thought = "\n".join(filter(None, (thought, text)))
         if answer.finish_reason == "refusal" and not calls:
-            return Decision(thought, (Finish(False, told.text.strip()[:_LONGEST] or "The service declines."),), ())
+            return Decision(thought, (Finish(False, parts.text.strip()[:_LONGEST] or "The service declines."),), ())
         if isinstance(calls, ParseFailure):
             return ParseFailure(calls.kind, calls.message, thought)
         if not calls:
-            return _without_calls(answer, told, thought)
+            return _without_calls(answer, parts, thought)
         words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
         try:
             actions = [action for call in calls for action in self._actions(call, words)]
@@ -148,20 +148,20 @@ def _written_calls(text: str) -> Sequence[Call] | ParseFailure:
     return () if isinstance(calls, ParseFailure) and calls.kind == "no_action" else calls
 
 
-def _without_calls(answer: Answer, told: AnswerParts, thought: str) -> Decision | ParseFailure:
+def _without_calls(answer: Answer, parts: AnswerParts, thought: str) -> Decision | ParseFailure:
     """Interpret an answer without a call: its text ends the task, but reasoning alone does not."""
-    said = told.text.strip()
+    text = parts.text.strip()
     if answer.finish_reason == "malformed":
         return ParseFailure("bad_json", "the service could not read the call that was made", thought)
-    if told.cut or answer.finish_reason == "length":
+    if parts.cut or answer.finish_reason == "length":
         return ParseFailure("truncated", "the answer ends before it calls anything", thought)
-    if not said:
+    if not text:
         return ParseFailure("empty", "the answer is empty", thought)
-    if told.swallowed:
-        return ParseFailure("empty", "the answer is nothing but reasoning", said)
-    if "<tool_call" in said or '"action' in said:
+    if parts.swallowed:
+        return ParseFailure("empty", "the answer is nothing but reasoning", text)
+    if "<tool_call" in text or '"action' in text:
         return ParseFailure("bad_json", "there is a call in the text that cannot be read", thought)
-    return Decision(thought, (Finish(True, said[:_LONGEST]),), ())
+    return Decision(thought, (Finish(True, text[:_LONGEST]),), ())
 
 
 def _observed(
@@ -172,13 +172,13 @@ def _observed(
     if not awaited:
         return [Message("user", parts)] if parts else []
     *before, last = awaited
-    results = [Message("tool", (done,), call_id=one.call_id, told=one.told) for one in before]
-    return [*results, Message("tool", parts or (done,), call_id=last.call_id, told=last.told)]
+    results = [Message("tool", (done,), call_id=one.call_id, extra=one.extra) for one in before]
+    return [*results, Message("tool", parts or (done,), call_id=last.call_id, extra=last.extra)]
 
 
-def _function(name: str, told: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": dict(told["properties"]), "required": list(told["required"])}
-    function = {"name": name, "description": told["description"], "parameters": parameters}
+def _function(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": dict(entry["properties"]), "required": list(entry["required"])}
+    function = {"name": name, "description": entry["description"], "parameters": parameters}
     return {"type": "function", "function": function}
 
 

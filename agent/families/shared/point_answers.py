@@ -49,45 +49,45 @@ def pointed(
     evaluation scores what the model said. `absent` tells from the text and its points whether the model says in another
     way that there is no such thing.
     """
-    told = take_apart(answer)
-    if isinstance(told.calls, ParseFailure):
-        return told.calls
+    parts = take_apart(answer)
+    if isinstance(parts.calls, ParseFailure):
+        return parts.calls
     try:
-        points = _points(told, fractions=max(grid.width, grid.height) <= 1)
+        points = _points(parts, fractions=max(grid.width, grid.height) <= 1)
     except PointError as error:
-        return ParseFailure("bad_point", str(error), told.thought)
-    if points == [NOWHERE] or (absent is not None and absent(told.text, points)):
-        return Decision(told.thought, (Absent(),), (Call("grounding", {}),))
-    if told.cut:
-        return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)
+        return ParseFailure("bad_point", str(error), parts.thought)
+    if points == [NOWHERE] or (absent is not None and absent(parts.text, points)):
+        return Decision(parts.thought, (Absent(),), (Call("grounding", {}),))
+    if parts.cut:
+        return ParseFailure("truncated", "the answer ends inside the thinking", parts.thought)
     if not points:
-        return _nothing(told)
+        return _nothing(parts)
     if which == "box" and len(points) == 2:
         (left, top), (right, bottom) = points
         if left <= right and top <= bottom:  # otherwise these are two places
             points = [((left + right) / 2, (top + bottom) / 2)]
     if which in ("only", "box") and len(points) > 1:
-        return ParseFailure("ambiguous", "there are several points and no mark which one counts", told.thought)
+        return ParseFailure("ambiguous", "there are several points and no mark which one counts", parts.thought)
     x, y = points[-1 if which == "last" else 0]
-    return Decision(told.thought, (Click(GridPoint(x, y, grid)),), (Call("grounding", {"coordinate": [x, y]}),))
+    return Decision(parts.thought, (Click(GridPoint(x, y, grid)),), (Call("grounding", {"coordinate": [x, y]}),))
 
 
-def _nothing(told: AnswerParts) -> ParseFailure:
-    text = told.text.strip()
+def _nothing(parts: AnswerParts) -> ParseFailure:
+    text = parts.text.strip()
     if not text:
-        return ParseFailure("empty", "the answer is empty", told.thought)
+        return ParseFailure("empty", "the answer is empty", parts.thought)
     begun = min((text.find(mark) for mark in "{[(（" if mark in text), default=-1)
     if begun >= 0 and ("（" in text[begun:] or open_brackets(text[begun:].replace("(", "[").replace(")", "]"))):
-        return ParseFailure("truncated", "the answer ends before the point does", told.thought)
-    return ParseFailure("no_action", "there is no point in the answer", told.thought)
+        return ParseFailure("truncated", "the answer ends before the point does", parts.thought)
+    return ParseFailure("no_action", "there is no point in the answer", parts.thought)
 
 
-def _points(told: AnswerParts, *, fractions: bool) -> list[tuple[float, float]]:
+def _points(parts: AnswerParts, *, fractions: bool) -> list[tuple[float, float]]:
     """Return the distinct points of an answer, in order. Raises PointError: one is in another coordinate space."""
-    if told.calls:
-        return _unique(_in_object(call.arguments, fractions=fractions) for call in told.calls)  # type: ignore[union-attr]
+    if parts.calls:
+        return _unique(_in_object(call.arguments, fractions=fractions) for call in parts.calls)  # type: ignore[union-attr]
     objects: list[tuple[float, float] | None] = []
-    remaining = told.text
+    remaining = parts.text
     for _ in range(_MOST_OBJECTS):
         found = first_object(remaining, closed=False)
         if isinstance(found, ParseFailure):
@@ -96,11 +96,11 @@ def _points(told: AnswerParts, *, fractions: bool) -> list[tuple[float, float]]:
         objects.append(_in_object(value, fractions=fractions))
     if points := _unique(objects):
         return points
-    pattern = _TAG if _TAG.search(told.text) else _PAIR
+    pattern = _TAG if _TAG.search(parts.text) else _PAIR
     written = [
-        [float(number) for number in match.groups() if number is not None] for match in pattern.finditer(told.text)
+        [float(number) for number in match.groups() if number is not None] for match in pattern.finditer(parts.text)
     ]
-    if not written and (bare := _BARE.fullmatch(told.text)):
+    if not written and (bare := _BARE.fullmatch(parts.text)):
         written = [[float(bare[1]), float(bare[2])]]
     return _unique(read_pair(pair, fractions=fractions) for pair in written)
 

@@ -37,9 +37,9 @@ def tabbed_calls(text: str) -> list[Call] | ParseFailure:
 
 def as_tabbed(call: Call) -> str:
     """Write a call: `explain` first, `summary` last, without tabs and line ends in the values."""
-    told = {name: _flat(value) for name, value in call.arguments.items()}
-    first, last = {"explain": told.pop("explain", "")}, {"summary": told.pop("summary", "")}
-    return "\t".join(f"{name}:{value}" for name, value in {**first, "action": call.name, **told, **last}.items())
+    arguments = {name: _flat(value) for name, value in call.arguments.items()}
+    first, last = {"explain": arguments.pop("explain", "")}, {"summary": arguments.pop("summary", "")}
+    return "\t".join(f"{name}:{value}" for name, value in {**first, "action": call.name, **arguments, **last}.items())
 
 
 def _flat(value: object) -> str:

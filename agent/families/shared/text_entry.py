@@ -21,12 +21,12 @@ def read_typing(call: Call, words: Vocabulary) -> Acts:
     done: list[Action[GridPoint]] = []
     if arguments.get("coordinate") not in (None, [], ""):
         done.append(read_action({"action": "left_click", "coordinate": arguments["coordinate"]}, words))
-    said = [arguments[key] for key in _REPLACE if key in arguments]
-    if any(map(_is_set, said)) if said else words.replaces:
+    flags = [arguments[key] for key in _REPLACE if key in arguments]
+    if any(map(_is_set, flags)) if flags else words.replaces:
         done.append(PressKeys(("ctrl", "a")))
     done.append(read_action({"action": "type", "text": arguments.get("text", arguments.get("text_value"))}, words))
-    said = [arguments[key] for key in _ENTER if key in arguments]
-    if _is_set(said[0]) if said else words.enters and not str(arguments.get("text")).endswith("\n"):
+    flags = [arguments[key] for key in _ENTER if key in arguments]
+    if _is_set(flags[0]) if flags else words.enters and not str(arguments.get("text")).endswith("\n"):
         done.append(PressKeys(("enter",)))
     return done
 

@@ -68,8 +68,8 @@ class TextFamily(Family):
 
 def thought_in(value: Mapping[str, Any], parts: AnswerParts) -> str:
     """Return the thought in an object that a model wrote, or else the thought before it."""
-    said = value.get("thought")
-    return said.strip() if isinstance(said, str) and said.strip() else parts.thought
+    thought = value.get("thought")
+    return thought.strip() if isinstance(thought, str) and thought.strip() else parts.thought
 
 
 def joined(*parts: str) -> str:

@@ -37,19 +37,21 @@ class StepGui(TextFamily):
             role += self.texts["desktop_apps"].format(apps=", ".join(prompt.apps)) if prompt.apps else ""
         replies = "".join(self._replies(step) for step in prompt.steps)
         history = (_summary(prompt.steps[-1]) if prompt.steps else "") or self.texts["no_history"]
-        asked = prompt.instruction + replies
-        task = self.words(prompt, "task", instruction=asked, previous=history)
-        texts = [TextPart(role), TextPart(task or self.texts["task"].format(task=asked, history=history))]
+        instruction = prompt.instruction + replies
+        task = self.words(prompt, "task", instruction=instruction, previous=history)
+        texts = [TextPart(role), TextPart(task or self.texts["task"].format(task=instruction, history=history))]
         form = self.words(prompt, "format") or self.texts["format"]
         return self.asking(*texts, *map(ImagePart, prompt.images), TextPart(form))
 
     def _replies(self, step: PastStep) -> str:
-        asked = next((call.arguments.get("value", "") for call in map(named, step.calls) if call.name == "INFO"), None)
-        told = []
+        question = next(
+            (call.arguments.get("value", "") for call in map(named, step.calls) if call.name == "INFO"), None
+        )
+        replies = []
         for reply in step.replies:
-            is_answer = asked is not None and reply == step.user_reply
-            told.append(self.texts["reply" if is_answer else "remark"].format(asked=asked, reply=reply))
-        return "".join(told)
+            is_answer = question is not None and reply == step.user_reply
+            replies.append(self.texts["reply" if is_answer else "remark"].format(asked=question, reply=reply))
+        return "".join(replies)
 
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:

@@ -30,20 +30,20 @@ class UiTars(TextFamily):
 
     @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        whole = self.words(prompt, "prompt")
-        if whole is None:
+        user_text = self.words(prompt, "prompt")
+        if user_text is None:
             text = self._prompt(prompt) if prompt.system_prompt is None else prompt.system_prompt
-            whole = text + self.texts["task"].format(instruction=prompt.instruction)
+            user_text = text + self.texts["task"].format(instruction=prompt.instruction)
         system = self.texts["system"]
-        opening = [*([Message.text("system", system)] if system else []), Message.text("user", whole)]
+        opening = [*([Message.text("system", system)] if system else []), Message.text("user", user_text)]
         if prompt.skipped and not prompt.reference:
             opening.append(Message.text("user", f"({prompt.skipped} earlier steps are left out here.)"))
         return ChatRequest(in_turn(opening, prompt, self._replay), self.facts.sampling)
 
     def _prompt(self, prompt: PromptRequest) -> str:
-        told = offered(self.texts, prompt)
-        notes = told["notes"].format(language=prompt.options.get("language", "English"))
-        return str(self.texts["prompt"]).format(actions=told["actions"], notes=notes)
+        offer = offered(self.texts, prompt)
+        notes = offer["notes"].format(language=prompt.options.get("language", "English"))
+        return str(self.texts["prompt"]).format(actions=offer["actions"], notes=notes)
 
     def _replay(self, step: PastStep) -> list[Message]:
         answer = (step.answer and step.answer.content) or self.written(step.thought, step.calls)

@@ -110,10 +110,10 @@ def _definition(
     properties = {
         parameter: {
             "type": "integer" if parameter == "time" else "string",
-            "description": told or texts["descriptions"]["point"],
+            "description": text or texts["descriptions"]["point"],
             **({"enum": _ENUMS[parameter]} if parameter in _ENUMS else {}),
         }
-        for parameter, told in parameters.items()
+        for parameter, text in parameters.items()
     }
     shape = {"type": "object", "properties": properties, "required": required}
     return json.dumps({"type": "function", "name": name, "parameters": shape, "description": description})

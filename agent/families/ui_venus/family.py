@@ -44,20 +44,20 @@ class UiVenus(TextFamily):
 
     def filled(self, prompt: PromptRequest, previous: str = "") -> str:
         """Return the prompt; `previous` are the earlier steps as text."""
-        told = {"task": prompt.instruction, "previous": previous}
+        values = {"task": prompt.instruction, "previous": previous}
         if (published := self.words(prompt, "prompt", previous=previous)) is not None:
             return published
         if prompt.system_prompt is not None:
-            return str(self.texts["own_prompt"].format(own=prompt.system_prompt, **told))
-        return str(self.texts["prompt"].format(**offered(self.texts, prompt), **told))
+            return str(self.texts["own_prompt"].format(own=prompt.system_prompt, **values))
+        return str(self.texts["prompt"].format(**offered(self.texts, prompt), **values))
 
     def _past(self, number: int, step: PastStep) -> str:
         action = "\n".join(as_named(named(call), bare=True) for call in step.calls)
         thought = step.thought
         if step.answer is not None and step.answer.content:
-            told = take_apart(step.answer)
-            written = ACTION.search(told.text)
-            thought, action = told.thought or thought, written[1].strip("\n") if written else action
+            parts = take_apart(step.answer)
+            written = ACTION.search(parts.text)
+            thought, action = parts.thought or thought, written[1].strip("\n") if written else action
         line = self.texts["step"].format(number=number, thought=thought, action=action)
         # Its client has no place for replies. They are put after their step.
         return "\n".join([line, *(f"Result: {reply}" for reply in step.replies)])

@@ -44,10 +44,10 @@ class UiVenus2(UiVenus):
         """Return a past answer as the published client writes it back: thought and action, in their tags."""
         if step.answer is None or not step.answer.content:
             return self.written(step.thought, step.calls)
-        told = take_apart(step.answer)
-        written = ACTION.search(told.text)
-        action = (written[1] if written else told.text).strip()
-        thought = told.thought or step.thought
+        parts = take_apart(step.answer)
+        written = ACTION.search(parts.text)
+        action = (written[1] if written else parts.text).strip()
+        thought = parts.thought or step.thought
         return "\n".join([*([f"<think>{thought}</think>"] if thought else []), f"<action>{action}</action>"])
 
     @override

@@ -166,8 +166,8 @@ def _as_choice(now: Now, goal: SetValue, place: Place | None) -> Choose | None:
         return None
     number = f"{goal.value:g}"
     ways = [f"{number}{goal.unit}", f"{number} {goal.unit}".strip(), *(("Full", "Maximum") if goal.unit == "%" else ())]
-    there = next((way for way in ways if now.finder.all(Target(way), CHOICES | TEXTS)), ways[0])
-    return Choose(there, goal.target)
+    choice = next((way for way in ways if now.finder.all(Target(way), CHOICES | TEXTS)), ways[0])
+    return Choose(choice, goal.target)
 
 
 def number_of(element: Element) -> float | None:
@@ -215,11 +215,13 @@ def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> 
         return amount * _FULL_VOLUME / 100
     if unit == "%" and limits is not None and "%" not in words:
         return _percent(goal, control, amount, limits, known=place is not None)
-    told = amount if unit == "%" else converted(amount, unit, words)
-    if told is None:
-        said = f"{amount:g} {unit}"
-        return Stuck(f"I do not know how much “{said}” is for {describe_target(goal.target)}: say the number alone.")
-    return told
+    value = amount if unit == "%" else converted(amount, unit, words)
+    if value is None:
+        quantity = f"{amount:g} {unit}"
+        return Stuck(
+            f"I do not know how much “{quantity}” is for {describe_target(goal.target)}: say the number alone."
+        )
+    return value
 
 
 def _percent(
@@ -274,8 +276,8 @@ def _enter(now: Now, goal: SetValue, wanted: float) -> _Mover:
     yield type_in(f"Type {wanted:g}.", f"{wanted:g}", main=True)
     yield press("Leave the field.", "tab")
     _, held = yield wait("The number may be taken late: wait.")
-    told = "nothing that I can read" if held is None else f"{held:g}"
-    yield Stuck(f"I typed {wanted:g}, but {words} holds {told}.")
+    content = "nothing that I can read" if held is None else f"{held:g}"
+    yield Stuck(f"I typed {wanted:g}, but {words} holds {content}.")
 
 
 def _slide(now: Now, goal: SetValue, wanted: float) -> _Mover:
@@ -297,14 +299,14 @@ def _slide(now: Now, goal: SetValue, wanted: float) -> _Mover:
         before, old = place, held
         if held == first:  # a click did not move it: drag it
             here, there = now.point(*_spot(control, held, least, span)), now.point(x, y)
-            told, place = f"Drag it to {wanted:g}.", y if tall else x
+            text, place = f"Drag it to {wanted:g}.", y if tall else x
         else:
             # The handle is under the pointer now. Drag it from there, because a click on the handle has no effect.
             place = before + (wanted - held) * slope
             here, there = [now.point(x, at) if tall else now.point(at, y) for at in (before, place)]
-            told = f"It holds {held:g}: draw it to {wanted:g}."
+            text = f"It holds {held:g}: draw it to {wanted:g}."
         call = {"action": "drag", "start_coordinate": here, "end_coordinate": there}
-        control, number = yield Step(told, call, main=True)
+        control, number = yield Step(text, call, main=True)
         held = number or 0.0
         if abs(held - old) > 1e-9 and place != before:
             slope = (place - before) / (held - old)
@@ -312,7 +314,7 @@ def _slide(now: Now, goal: SetValue, wanted: float) -> _Mover:
     keys, is_from_end = 0, False
     while keys < _MOST_KEYS and not (keys > 1 and now.moves[-1].has("no_effect")):
         key = (("up", "down") if tall else ("right", "left"))[wanted <= held]
-        told = f"It holds {held:g}: press {key}."
+        text = f"It holds {held:g}: press {key}."
         values.append(held)
         sides = [value > wanted for value in values if value != wanted]
         if sum(one != other for one, other in itertools.pairwise(sides)) > 1:  # no step reaches it
@@ -324,8 +326,8 @@ def _slide(now: Now, goal: SetValue, wanted: float) -> _Mover:
                 yield Stuck(f"{words} goes in steps past {wanted:g}: it holds {held:g}.")
                 return
             key, is_from_end, values = end, True, []
-            told = f"From its end it goes to {wanted:g} in whole steps: press {end}."
-        control, number = yield press(told, key)
+            text = f"From its end it goes to {wanted:g} in whole steps: press {end}."
+        control, number = yield press(text, key)
         held, keys = number or 0.0, keys + 1
     yield Stuck(f"{words} holds {held:g}, and I could not bring it to {wanted:g}.")
 

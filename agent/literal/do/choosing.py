@@ -36,8 +36,8 @@ def choose(now: Now, goal: Choose) -> OrGoal:
     def find() -> Steps[Element | Verdict | Click | SetValue | Type | None]:
         nonlocal place  # on another page, a control or choice of that name is not the one in the tables
         place = known if known is not None and shows(now, known) else None
-        if (whole := _as_one_name(now, goal)) is not None:
-            return whole
+        if (click := _as_one_name(now, goal)) is not None:
+            return click
         combo = yield from _find(now, goal.control, place, COMBOS)
         if combo is not None:
             shown = Already(f"{describe_target(goal.control)} shows “{goal.value}” already")
@@ -172,8 +172,8 @@ def _came_of(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Purs
             choice = choice or now.finder.best(Target(goal.value), CHOICES | {"toggle button"})
             if choice is not None and is_on(choice):
                 return Done("; ".join((state_of(choice), *changes)))
-        if (told := _setting_tells(now, goal, attempt, place)) is not None:
-            return Done(told)
+        if (setting := _setting_tells(now, goal, attempt, place)) is not None:
+            return Done(setting)
         if left > 1:
             yield wait(f"“{goal.value}” shows no effect yet: wait and look again.")
         elif left and combo is not None and now.scene.menu_is_open:

@@ -30,8 +30,8 @@ def press_keys(now: Now, goal: Press) -> Pursuit:
 
     times = 1 if now.last or not leads(goal) else 0
     verdict = yield from until(effect, f"{keys} shows no effect yet: wait and look again.", times)
-    told = "" if verdict else led_to(now, attempt)
-    return verdict or Done(f"I pressed {keys}{f': {told}' if told else _NOTHING}", verified=bool(told))
+    outcome = "" if verdict else led_to(now, attempt)
+    return verdict or Done(f"I pressed {keys}{f': {outcome}' if outcome else _NOTHING}", verified=bool(outcome))
 
 
 def _take_back(now: Now, typed: Move) -> Pursuit:

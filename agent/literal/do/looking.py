@@ -313,9 +313,9 @@ def moved(now: Now, move: Move) -> bool:
         return False
     if effects(move.scene, now.scene, (), ()):
         return True
-    where = {(element.role, element.name): element.box for element in move.scene.elements if element.name}
+    boxes = {(element.role, element.name): element.box for element in move.scene.elements if element.name}
     return any(
-        where.get((element.role, element.name), element.box) != element.box
+        boxes.get((element.role, element.name), element.box) != element.box
         for element in now.scene.elements
         if element.name and now.scene.in_front(element)
     )

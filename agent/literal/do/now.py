@@ -138,9 +138,9 @@ class Now:
         """
         if target.ordinal or target.under or len(rivals := self.finder.rivals(target, roles, least=least)) < 2:
             return self.finder.best(target, roles, least=least)
-        asked = self.answer is not None
+        answered = self.answer is not None
         at = yield from self.pick(target.name, [self.finder.where(one.element) for one in rivals])
-        return rivals[at].element if asked else (yield from self.the(target, roles, least))
+        return rivals[at].element if answered else (yield from self.the(target, roles, least))
 
     def one_of(self, target: Target, elements: Sequence[Element]) -> Steps[Element]:
         """Return the one of several elements that the person means. Raises WhichError if the answer names none."""
@@ -155,14 +155,14 @@ class Now:
         """
         named = [f"{number}) {one}" for number, one in enumerate(choices[:_MOST_CHOICES], 1)]
         more = f" and {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
-        told = f"{len(choices)} things are called “{name}”: {', '.join(named)}{more}"
+        summary = f"{len(choices)} things are called “{name}”: {', '.join(named)}{more}"
         if self.answer is None:
-            question = f"{told}. Which one?"
+            question = f"{summary}. Which one?"
             move = yield Step("I ask which is meant.", {"action": "ask_user", "question": question})
             self.answer = move.reply.casefold()
         number = _number_in(self.answer, choices) if self.answer else None
         if number is None:
-            raise WhichError(f"{told}. Say which, for example “the second”.")
+            raise WhichError(f"{summary}. Say which, for example “the second”.")
         return number
 
     def effects_of(self, move: Move) -> Effects:
@@ -248,12 +248,12 @@ def wait(words: str, seconds: float = 1.0) -> Step:
     return Step(words, {"action": "wait", "seconds": seconds})
 
 
-def opened(step: Step, there: Callable[[], object], name: str, times: int = 3) -> Steps[Stuck | None]:
+def opened(step: Step, check: Callable[[], object], name: str, times: int = 3) -> Steps[Stuck | None]:
     """Open something, and wait until it is there. Return Stuck if it cannot be opened or does not come."""
     attempt = yield step
     if attempt.failure is not None:
         return Stuck(f"I could not open “{name}”: {attempt.failure}.")
-    if (yield from until(there, f"“{name}” is not to be seen yet: wait.", times, 1)):
+    if (yield from until(check, f"“{name}” is not to be seen yet: wait.", times, 1)):
         return None
     return Stuck(f"I opened “{name}”, but it did not come to the front.")
 

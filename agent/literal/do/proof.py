@@ -41,8 +41,8 @@ def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:
     for at, goal in enumerate(goals[: len(reached)]):
         name = goal.target.name.strip().lower() if isinstance(goal, Click) else ""
         sign = load_config("proof.toml")["signs"].get(name, name)
-        told = " ".join(each.words for each in reached[at : at + 2] if each.verified)
-        held = re.search(r"holds “([^”]*)”|clipboard.*characters?: (\S+)", told)
+        words = " ".join(each.words for each in reached[at : at + 2] if each.verified)
+        held = re.search(r"holds “([^”]*)”|clipboard.*characters?: (\S+)", words)
         if sign == "=" and signs and held is not None:
             result, number = value_of(signs), (held[1] or held[2] or "").strip().replace("−", "-").replace(",", ".")
             if result is not None and re.fullmatch(r"-?\d{1,20}(?:\.\d{1,20})?", number) and result == Fraction(number):

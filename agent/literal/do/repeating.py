@@ -109,11 +109,11 @@ def _repaired(now: Now, number: int, part: Part, missing: _Missing) -> Steps[Par
     words = f"type into {describe_target(target)}" if isinstance(goal, Type) else describe_goal(goal)
     now.question = Question(number, words, choices)
     yield wait(f"{missing.words}: ask the model what it is called now.", 0.2)
-    found, told, now.question = now.repairs.get(number), now.question.told, None
+    found, outcome, now.question = now.repairs.get(number), now.question.outcome, None
     if found is None:
-        return Stuck(f"{missing.words}; {told}" if told else missing.words)
+        return Stuck(f"{missing.words}; {outcome}" if outcome else missing.words)
     if now.asks:
-        question = f"{missing.words}. {told}. Shall I use {describe_target(found)}?"
+        question = f"{missing.words}. {outcome}. Shall I use {describe_target(found)}?"
         if not (yield from agrees("I ask whether that is right.", question)):
             del now.repairs[number]
             return Stuck(f"{missing.words}; you did not agree to use {describe_target(found)}")
@@ -135,11 +135,11 @@ def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], alre
     if already is not None and not found and all(one.kind == "setting" for one in expected):
         return Already(f"nothing was to be changed: {already.words}")
     if missing := [one for one in expected if one not in found]:
-        told = "; ".join(f"{one.kind} {one.what} -> {one.becomes}" for one in missing)
-        return Done(f"all steps are done, but nothing shows what they were to change (unless it was so before): {told}",
+        text = "; ".join(f"{one.kind} {one.what} -> {one.becomes}" for one in missing)
+        return Done(f"all steps are done, but nothing shows what they were to change (unless it was so before): {text}",
                     verified=False)  # fmt: skip
-    told = "; ".join(map(str, found.values()))
-    return Done(told if len(found) == 1 else f"as expected: {told}")
+    text = "; ".join(map(str, found.values()))
+    return Done(text if len(found) == 1 else f"as expected: {text}")
 
 
 def _is_as_expected(change: Change, expected: Expected) -> bool:
@@ -229,8 +229,8 @@ def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
     attempt = yield now.click(f"{state_of(found)}: click it.", found)
 
     def switched() -> Done | None:
-        there = [one for one in _recorded(now).matching(goal.target, near) if is_on(one) is goal.on]
-        return Done(state_of(there[0])) if there else None
+        matches = [one for one in _recorded(now).matching(goal.target, near) if is_on(one) is goal.on]
+        return Done(state_of(matches[0])) if matches else None
 
     done = yield from until(switched, "It stands as before: wait.", 3, 0.5)
     if done is None and attempt.failure is None and not _recorded(now).matching(goal.target):
@@ -261,8 +261,8 @@ def _find(
     search = Search(now, target)
     waited, raised = 0, False
     while True:
-        there = _recorded(now).matching(target, near, roles)
-        shown = [one for one in there if "offscreen" not in one.states]
+        matches = _recorded(now).matching(target, near, roles)
+        shown = [one for one in matches if "offscreen" not in one.states]
         typed = {one.id for one in shown if roles and "focused" in one.states}  # it need not be clicked
         believed = [Found(one, 1.0) for one in shown if one.id in typed or now.finder.believes(one)]
         sure = [one.element for one in without_twins(believed)]
@@ -274,26 +274,26 @@ def _find(
             if isinstance(stuck := (yield from raise_window(now, window)), Stuck):
                 return stuck
             continue
-        if there and not shown:
-            step = search.scroll_to(there[0])
+        if matches and not shown:
+            step = search.scroll_to(matches[0])
         elif waited < (_MOST_LATE if now.scene.is_late else _MOST_WAITS):
             waited += 1
             step = wait(f"{describe_target(target)} is not ready to be used: wait.", _WAIT)
-        elif not there:
+        elif not matches:
             step = search.further_down()
         if step is None:
-            why = _why_not(now, target, there, sure)
-            return Stuck(why) if there else _missing(now, target, roles, why)
+            why = _why_not(now, target, matches, sure)
+            return Stuck(why) if matches else _missing(now, target, roles, why)
         search.latest = yield step
 
 
-def _why_not(now: Now, target: Target, there: Sequence[Element] = (), sure: Sequence[Element] = ()) -> str:
+def _why_not(now: Now, target: Target, matches: Sequence[Element] = (), sure: Sequence[Element] = ()) -> str:
     named = describe_target(target)
     if len(sure) > 1:
         return f"{len(sure)} things are {named}, and nothing tells which is meant"
     if any("disabled" in one.states for one in sure):
         return f"{named} is greyed out"
-    if there:
+    if matches:
         return f"{named} is there, but cannot be reached"
     front = now.scene.front
     shown = f"; in front is “{front.title or front.app}”" if front is not None else ""

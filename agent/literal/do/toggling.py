@@ -127,13 +127,13 @@ class _Toggling:
 
     def _is_switched(self, switch: Element | None, attempt: Move, *, patient: bool) -> Verdict | None:
         """Check the control and its setting after a click; None if they are not as wanted yet."""
-        told = self._setting_tells(attempt, on=self._goal.on)
+        setting = self._setting_tells(attempt, on=self._goal.on)
         stands = None if switch is None else is_on(switch)
-        if told is not None and told[0] and stands is not (not self._wanted):
-            return Done(told[1])
+        if setting is not None and setting[0] and stands is not (not self._wanted):
+            return Done(setting[1])
         if switch is None or stands is not self._wanted:
             return None
-        if contrary := self._contrary(attempt, told):
+        if contrary := self._contrary(attempt, setting):
             return None if patient else Done(f"{state_of(switch)}, but {contrary}", verified=False)
         return Done(self._with_settings(attempt, switch))
 
@@ -220,9 +220,9 @@ class _Toggling:
 
     def _chosen_since(self, attempt: Move) -> Done | None:
         """Return the evidence that the choice is in force: its setting, or its own state."""
-        told = self._setting_tells(attempt, on=self._goal.on)
-        if told is not None and told[0]:
-            return Done(told[1])
+        setting = self._setting_tells(attempt, on=self._goal.on)
+        if setting is not None and setting[0]:
+            return Done(setting[1])
         choice = self._choice()
         return Done(self._with_settings(attempt, choice)) if choice is not None and is_on(choice) else None
 
@@ -242,10 +242,10 @@ class _Toggling:
                 return holds, str(change)
         return None
 
-    def _contrary(self, move: Move, told: tuple[bool, str] | None) -> str:
+    def _contrary(self, move: Move, setting: tuple[bool, str] | None) -> str:
         """Return the setting of the same name that changed to the opposite since a move, in words; "" for none."""
-        if told is not None:
-            return "" if told[0] else told[1]
+        if setting is not None:
+            return "" if setting[0] else setting[1]
         name, contrary = self._goal.target.name, not self._goal.on
         changes = self._now.changed_since(move, "setting")
         return next((str(one) for one in changes if is_called(one, name) and means_on(one, name) is contrary), "")
@@ -270,8 +270,8 @@ def _bare_text(now: Now, target: Target) -> Element | None:
     if found is None or found.source != "words":
         return None
     top, bottom = found.box.top - _NEAR, found.box.bottom + _NEAR
-    told = (one for one in now.scene.elements if one.source != "words" and one.window == found.window)
-    near = any(one.box.top < bottom and top < one.box.bottom for one in told if one.role in CLICKABLE)
+    tree_elements = (one for one in now.scene.elements if one.source != "words" and one.window == found.window)
+    near = any(one.box.top < bottom and top < one.box.bottom for one in tree_elements if one.role in CLICKABLE)
     return None if near else found
 
 

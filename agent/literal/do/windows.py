@@ -82,10 +82,10 @@ def _close_front(now: Now, window: ShownWindow) -> Pursuit:
         came = now.effects_of(attempt).came
         if asks is None and not came:
             return None
-        what = f"“{asks.title}”" if asks is not None and asks.title else ", ".join(came[:5])
+        question = f"“{asks.title}”" if asks is not None and asks.title else ", ".join(came[:5])
         if not now.last:
-            return Done(f"when I closed the window, it asked: {what}")
-        return Stuck(f"The window did not close; it asks first: {what}.")
+            return Done(f"when I closed the window, it asked: {question}")
+        return Stuck(f"The window did not close; it asks first: {question}.")
 
     verdict = yield from until(end, "The window is still there: wait.", _MOST_WAITS)
     return verdict or Stuck("I tried to close the window, but it is still there.")
@@ -320,8 +320,8 @@ def _by_sight(now: Now, goal: Open, reason: str) -> Pursuit:
             break
         attempt = yield now.click(words, shown.element, action, main=False)
         opened = partial(_opened_something, now, name, attempt)
-        if told := (yield from until(opened, f"“{name}” may need longer: wait.", 1)):
-            return Done(f"“{name}” is open: {told}")
+        if evidence := (yield from until(opened, f"“{name}” may need longer: wait.", 1)):
+            return Done(f"“{name}” is open: {evidence}")
     if _ABSENT.match(reason):
         return Stuck(f"“{name}” is not installed, and no file or folder of yours is called so.")
     return Stuck(f"I could not open “{name}”: {reason or 'nothing has that name'}.")

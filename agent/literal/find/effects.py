@@ -54,7 +54,7 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
     silent = _silent(before, now)
     old = [one for one in old if (one.window, one.app) not in silent]
     altered = _altered(old, new)
-    came, gone = _difference(*([one for one in told if one.source != "words"] for told in (old, new)))
+    came, gone = _difference(*([one for one in elements if one.source != "words"] for elements in (old, new)))
     items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}
     gone = tuple(name for name in gone if name not in items)  # a closing menu is no effect
     if not came and not gone and not silent:
@@ -66,20 +66,20 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
 
 def _silent(before: Scene, now: Scene) -> set[tuple[str, str]]:
     """Return the windows that are still shown but report no elements now, because their application hangs."""
-    told, tells = (
+    reporting, still_reporting = (
         {(one.window, one.app) for one in scene.elements if one.source != "words"} for scene in (before, now)
     )
-    return {(one.title, one.app) for one in now.windows} & told - tells
+    return {(one.title, one.app) for one in now.windows} & reporting - still_reporting
 
 
 def _new_changes(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, ...]:
     """Return the new changes of settings, files and the clipboard, in words. Windows are compared separately."""
     known = {(change.kind, change.what, change.after) for change in before}
     new = [one for one in now if (one.kind, one.what, one.after) not in known]
-    told = [str(one) for one in new if one.kind in ("setting", "file", "clipboard")]
+    words = [str(one) for one in new if one.kind in ("setting", "file", "clipboard")]
     left = {(change.kind, change.what) for change in now}
     gone = [one for one in before if (one.kind, one.what) not in left and one.kind in ("setting", "file")]
-    return (*told, *(f"{one.what} is as it was" for one in gone))
+    return (*words, *(f"{one.what} is as it was" for one in gone))
 
 
 def _windows(before: Sequence[ShownWindow], now: Sequence[ShownWindow]) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def _altered(old: Sequence[Element], new: Sequence[Element]) -> tuple[str, ...]:
     """Describe controls that occur once in both observations and changed their state or value."""
     counted = Counter(map(_key, old)), Counter(map(_key, new))
     known = {_key(element): element for element in old if counted[0][_key(element)] == 1}
-    told = []
+    descriptions = []
     for element in new:
         key = _key(element)
         was = known.get(key)
@@ -118,10 +118,10 @@ def _altered(old: Sequence[Element], new: Sequence[Element]) -> tuple[str, ...]:
         if element.role in MENU_ITEMS and is_on(element) == is_on(was):
             continue  # a closing menu is no effect
         if element.states & _TELLING != was.states & _TELLING:
-            told.append(state_of(element))
+            descriptions.append(state_of(element))
         elif element.value != was.value:
-            told.append(f"{called(element)} holds “{' '.join((element.value or '').split())[:60]}”")
-    return tuple(told)
+            descriptions.append(f"{called(element)} holds “{' '.join((element.value or '').split())[:60]}”")
+    return tuple(descriptions)
 
 
 def _difference(old: Sequence[Element], new: Sequence[Element]) -> tuple[tuple[str, ...], tuple[str, ...]]:

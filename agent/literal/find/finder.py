@@ -130,11 +130,13 @@ class Finder:
             return self._ordinal(found, target.ordinal)
         if not target.name and target.role:
             kinds = kinds_of(target.role) & set(roles)
-            told = [one for one in among if one.role in kinds - TEXTS and one.source != "words" and self.believes(one)]
-            exact = [one for one in told if one.role.endswith(target.role)]
+            tree_elements = [
+                one for one in among if one.role in kinds - TEXTS and one.source != "words" and self.believes(one)
+            ]
+            exact = [one for one in tree_elements if one.role.endswith(target.role)]
             if target.role == "icon" and not exact and not target.inside:
                 return []  # where a tree tells none, words and buttons are not called icons
-            of_kind = [Found(one, 1.0) for one in exact or told]
+            of_kind = [Found(one, 1.0) for one in exact or tree_elements]
             of_kind = self._under(of_kind, target.under) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)
         return []

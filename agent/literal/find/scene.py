@@ -61,8 +61,8 @@ class Scene:
     @cached_property
     def elements(self) -> Sequence[Element]:
         """The elements, or the OCR words if there are none."""
-        told = self.outline.elements
-        return self._read().elements if self._read is not None and not told else told
+        elements = self.outline.elements
+        return self._read().elements if self._read is not None and not elements else elements
 
     @property
     def is_blank(self) -> bool:
@@ -87,8 +87,8 @@ class Scene:
     @property
     def is_late(self) -> bool:
         """Whether the front window may still report its elements, because it is busy or was just opened."""
-        told = any(element.source != "words" and self.in_front(element) for element in self.outline.elements)
-        return (bool(self.outline.lacks) or self.has_tree) and not told and self.front is not None
+        has_elements = any(element.source != "words" and self.in_front(element) for element in self.outline.elements)
+        return (bool(self.outline.lacks) or self.has_tree) and not has_elements and self.front is not None
 
     def in_front(self, element: Element) -> bool:
         """Return whether an element belongs to the front window or one of its menus."""

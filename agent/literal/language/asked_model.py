@@ -47,8 +47,8 @@ class AskedModel:
     """
 
     def __init__(self, endpoint: Endpoint, mask: Callable[[str], str]) -> None:
-        asked = client_of(endpoint)
-        self._client: ModelClient = asked if endpoint.is_local else MaskedClient(asked, mask)
+        client = client_of(endpoint)
+        self._client: ModelClient = client if endpoint.is_local else MaskedClient(client, mask)
 
     async def read(
         self, instruction: str, why_not: NotUnderstoodError, on_progress: OnProgress
@@ -91,8 +91,8 @@ class AskedModel:
         except BadReadingError as error:
             return None, f"{name} was asked, but {error}", usage
         found = question.choices.get(same) if isinstance(same, str) else None
-        told = f"{name} says that it is “{found.name}” now" if found else f"{name} does not know it either"
-        return found, told, usage
+        outcome = f"{name} says that it is “{found.name}” now" if found else f"{name} does not know it either"
+        return found, outcome, usage
 
     async def _asked(
         self, system: str, text: str, form: Mapping[str, Any], on_progress: OnProgress

@@ -55,8 +55,8 @@ def _check(goals: Sequence[Goal], instruction: str) -> None:
     quoted: list[str] = []
     rest = hide_quotes(instruction, quoted)
     rest = re.sub("\x00\\d+\x00", " ", rest)
-    said, written = _said_in(goals)
-    for marker, text in said:
+    required, written = _said_in(goals)
+    for marker, text in required:
         if marker is QUOTED and text not in quoted:
             raise BadReadingError(f"it would type “{text}”, and you wrote that nowhere in quotation marks")
         if text not in instruction:
@@ -73,7 +73,7 @@ def _check(goals: Sequence[Goal], instruction: str) -> None:
 
 def _said_in(value: Any, marker: str | None = None) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the texts that the instruction must contain, with their markers; and all texts and numbers in goals."""
-    said: list[tuple[str, str]] = [(marker, value)] if marker and value else []
+    required: list[tuple[str, str]] = [(marker, value)] if marker and value else []
     written = [value] if isinstance(value, str) else []
     parts: list[tuple[Any, str | None]] = []
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -86,8 +86,8 @@ def _said_in(value: Any, marker: str | None = None) -> tuple[list[tuple[str, str
         written = [f"{value:g}"]
     for part, marked in parts:
         more_said, more_written = _said_in(part, marked)
-        said, written = said + more_said, written + more_written
-    return said, written
+        required, written = required + more_said, written + more_written
+    return required, written
 
 
 def _numbers(texts: Sequence[str]) -> set[float]:

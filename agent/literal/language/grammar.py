@@ -66,8 +66,8 @@ def read_instruction(instruction: str) -> list[Goal]:
         reader.read(piece, last=index == len(pieces) - 1)
     goals = _joined(_through_tabs(reader.goals))
     if not goals:
-        told = f"I do not understand “{quotes.show(' '.join(pieces), quoted)}”: it says nothing that I could do."
-        raise NotUnderstoodError(told if pieces else "The instruction is empty.")
+        message = f"I do not understand “{quotes.show(' '.join(pieces), quoted)}”: it says nothing that I could do."
+        raise NotUnderstoodError(message if pieces else "The instruction is empty.")
     return goals
 
 
@@ -89,8 +89,8 @@ class _Reader:
             self._read_literally(text)
         except NotUnderstoodError:
             with suppress(NotUnderstoodError):
-                if (said := wanted(text)) != text:
-                    self._read_literally(said)
+                if (wish := wanted(text)) != text:
+                    self._read_literally(wish)
                     return
             with suppress(NotUnderstoodError):
                 if self._read_phrase("wishes", text, last=last):
@@ -132,8 +132,8 @@ class _Reader:
             self._add(goals)
 
     def _read_part(self, text: str) -> list[Goal]:
-        what, count = times(text)
-        if keys := lexicon.shortcuts().get(Part(what, self._quoted).shown(what).casefold()):
+        rest, count = times(text)
+        if keys := lexicon.shortcuts().get(Part(rest, self._quoted).shown(rest).casefold()):
             return [Press(chord(keys))] * count
         for entry, groups in matches("rules", text, self._quoted):
             if (goals := self._built(entry, text, groups)) is not None:

@@ -40,14 +40,14 @@ def matches(table: Table, text: str, quoted: list[str]) -> Iterator[tuple[Mappin
         quoted: what is hidden. Names that an argument of a phrase holds are added.
     """
     says = (text,) if table == "rules" else _spellings(text, quoted)
-    for said in says:
+    for spelling in says:
         for pattern, entry in _compiled(table):
-            if (match := pattern.fullmatch(said)) is None:
+            if (match := pattern.fullmatch(spelling)) is None:
                 continue
             if (groups := _meant(match.groupdict(default=""), quoted)) is None:
                 continue
-            given = entry.get("with", {}) | {"about": entry.get("about", "")}
-            filled = defaultdict(str, groups | {name: value.format_map(groups) for name, value in given.items()})
+            arguments = entry.get("with", {}) | {"about": entry.get("about", "")}
+            filled = defaultdict(str, groups | {name: value.format_map(groups) for name, value in arguments.items()})
             for name, value in filled.items():
                 filled[name] = value if table == "rules" else _hidden(value, quoted)
             yield entry, filled
@@ -65,7 +65,7 @@ def _spellings(text: str, quoted: list[str]) -> Iterable[str]:
         spelled = re.sub(short, full, spelled, flags=re.IGNORECASE)
     spelled = " ".join(spelled.split())
     both = (spelled, _FOR_WHOM.sub("", spelled))
-    return dict.fromkeys(f" {one}" for said in both for one in (said, wanted(said)))
+    return dict.fromkeys(f" {one}" for wording in both for one in (wording, wanted(wording)))
 
 
 def _meant(groups: dict[str, str], quoted: list[str]) -> defaultdict[str, str] | None:
@@ -74,16 +74,16 @@ def _meant(groups: dict[str, str], quoted: list[str]) -> defaultdict[str, str] |
     for name, text in groups.items():
         if text and (read := _KINDS.get(name)) is not None:
             shown = quotes.show(text, quoted)
-            if (said := read(shown)) is None:
+            if (meaning := read(shown)) is None:
                 return None
-            meant[name] = text if said == shown else said
+            meant[name] = text if meaning == shown else meaning
     return meant
 
 
-def _hidden(said: str, quoted: list[str]) -> str:
+def _hidden(argument: str, quoted: list[str]) -> str:
     """Hide quotations and known names in an argument of a phrase, as after an article."""
-    said = quotes.hide_quotes(said, quoted) if "'" in said else said
-    return quotes.hide_names(f"the {said}", lexicon.names(), lexicon.beginnings(), quoted).removeprefix("the ")
+    argument = quotes.hide_quotes(argument, quoted) if "'" in argument else argument
+    return quotes.hide_names(f"the {argument}", lexicon.names(), lexicon.beginnings(), quoted).removeprefix("the ")
 
 
 @cache

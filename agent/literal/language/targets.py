@@ -126,9 +126,9 @@ def split_list(text: str) -> tuple[list[str], bool]:
     )
     items = [item.strip() for item in parts if item.strip()]
     items = [*items[:1], *(item for item in items[1:] if not _COMMENT.fullmatch(item))]
-    if said := next((item for item in items[1:] if _SAYS.match(item)), None):
+    if clause := next((item for item in items[1:] if _SAYS.match(item)), None):
         raise NotUnderstoodError(
-            f"I do not understand what “{said}” adds: leave it out, or say it by itself. "
+            f"I do not understand what “{clause}” adds: leave it out, or say it by itself. "
             "If it is a name, put it in quotation marks."
         )
     return items, sure

@@ -109,7 +109,7 @@ def letters_of(name: str) -> str:
 @cache
 def shortcuts() -> Mapping[str, str]:
     """Map what people say to key combinations."""
-    return {words: keys for keys, said in config()["shortcuts"].items() for words in said}
+    return {words: keys for keys, phrases in config()["shortcuts"].items() for words in phrases}
 
 
 @cache

@@ -105,11 +105,11 @@ def amount_of(text: str) -> tuple[float, str] | None:
 def converted(amount: float, unit: str, words: Iterable[str]) -> float | None:
     """Return an amount in the unit that is among the words of a control; None if none of them is a unit of its kind."""
     wanted = _unit(unit)
-    told = [_unit(word) for word in words]
-    if wanted in told:
+    units = [_unit(word) for word in words]
+    if wanted in units:
         return amount
     # The last one is in brackets or behind the number: "Min. delay (ms)".
-    time = next((one for one in reversed(told) if one in _TIMES), None) if wanted in _TIMES else None
+    time = next((one for one in reversed(units) if one in _TIMES), None) if wanted in _TIMES else None
     return None if time is None else amount * _TIMES[wanted] / _TIMES[time]
 
 

@@ -169,7 +169,7 @@ def names_of_things() -> Mapping[str, tuple[str, bool]]:
 
 
 def _place(thing: str, page: Mapping[str, Any], entry: Mapping[str, Any], *, on: bool) -> Place:
-    settings = [Setting(what, *map(tuple, values)) for what, *values in entry.get("settings", ())]
+    settings = [Setting(name, *map(tuple, values)) for name, *values in entry.get("settings", ())]
     if (switch := entry.get("setting")) is not None:
         settings.append(Setting(switch, ("true",), ("false",)))
     return Place(

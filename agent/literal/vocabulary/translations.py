@@ -118,7 +118,7 @@ class Names:
     _known: dict[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def told(cls, environ: Mapping[str, str]) -> "Names":
+    def for_environment(cls, environ: Mapping[str, str]) -> "Names":
         """Return the names for the desktop and language in environment variables."""
         return cls(desktop_named(environ.get("XDG_CURRENT_DESKTOP", "")), other_languages(environ))
 

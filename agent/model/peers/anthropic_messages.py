@@ -45,8 +45,8 @@ class AnthropicClient(PeerClient[Any]):
 
     async def context_of(self, model: str) -> int | None:
         """Return the token limit of a prompt; None if unknown."""
-        told = await self.connection.models.retrieve(model)
-        most = getattr(told, "max_input_tokens", None)
+        info = await self.connection.models.retrieve(model)
+        most = getattr(info, "max_input_tokens", None)
         return most if isinstance(most, int) else None
 
     def refusal(self, error: Exception) -> Refusal:
@@ -84,8 +84,8 @@ class AnthropicClient(PeerClient[Any]):
 
 
 def _function(function: Mapping[str, Any]) -> dict[str, Any]:
-    told = {"name": function["name"], "description": function.get("description", "")}
-    return told | {"input_schema": function.get("parameters") or {"type": "object", "properties": {}}}
+    definition = {"name": function["name"], "description": function.get("description", "")}
+    return definition | {"input_schema": function.get("parameters") or {"type": "object", "properties": {}}}
 
 
 def _turn(ours: bool, turn: Sequence[Message]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _answer(message: Message) -> Iterator[dict[str, Any]]:
 
 def _result(message: Message) -> dict[str, Any]:
     content = [_part(part) for part in message.parts]
-    return {"type": "tool_result", "tool_use_id": message.call_id, "content": content, **message.told}
+    return {"type": "tool_result", "tool_use_id": message.call_id, "content": content, **message.extra}
 
 
 def _part(part: TextPart | ImagePart) -> dict[str, Any]:
@@ -134,12 +134,12 @@ class _Events(EventReader):
     def answer(self) -> Answer:
         # Each call gets its arguments. Empty texts are omitted, because the API rejects them.
         inputs = {index: {"input": arguments_of(written)} for index, written in self._inputs.items()}
-        whole = [block | inputs.get(index, {}) for index, block in sorted(self._blocks.items())]
-        self.items = [block for block in whole if block.get("type") != "text" or block.get("text", "").strip()]
+        blocks = [block | inputs.get(index, {}) for index, block in sorted(self._blocks.items())]
+        self.items = [block for block in blocks if block.get("type") != "text" or block.get("text", "").strip()]
         return super().answer()
 
     @override
-    def told(self, event: Any) -> Iterator[Mapping[str, Any]]:
+    def chunks(self, event: Any) -> Iterator[Mapping[str, Any]]:
         match event.type:
             case "message_start":
                 yield self._began(event.message.usage)

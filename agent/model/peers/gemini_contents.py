@@ -61,8 +61,8 @@ class GeminiClient(PeerClient[Any]):
 
     async def context_of(self, model: str) -> int | None:
         """Return the token limit of a prompt."""
-        told = await self.connection.models.get(model=model)
-        most = told.input_token_limit
+        info = await self.connection.models.get(model=model)
+        most = info.input_token_limit
         return most if isinstance(most, int) else None
 
     def refusal(self, error: Exception) -> Refusal:
@@ -113,8 +113,8 @@ class GeminiClient(PeerClient[Any]):
 
 
 def _function(function: Mapping[str, Any]) -> dict[str, Any]:
-    told = {"name": function["name"], "description": function.get("description", "")}
-    return told | {"parameters_json_schema": function.get("parameters") or {"type": "object", "properties": {}}}
+    definition = {"name": function["name"], "description": function.get("description", "")}
+    return definition | {"parameters_json_schema": function.get("parameters") or {"type": "object", "properties": {}}}
 
 
 def _answer(turn: Sequence[Message]) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _turn(turn: Sequence[Message], before: Sequence[Message]) -> dict[str, Any]:
     """Build one turn: function responses by name, then everything else."""
     names = {call.id: call.name for message in before for call in message.tool_calls}
     # Only ids from the model are sent back with a response, and not our own.
-    given = {
+    model_ids = {
         item["function_call"].get("id") for message in before for item in message.items if item.get("function_call")
     }
     parts: list[dict[str, Any]] = []
@@ -146,11 +146,11 @@ def _turn(turn: Sequence[Message], before: Sequence[Message]) -> dict[str, Any]:
         images = [part for part in message.parts if isinstance(part, ImagePart)]
         response: dict[str, Any] = {
             "name": names.get(message.call_id or "", ""),
-            "response": {"output": message.said or "Done.", **message.told},
+            "response": {"output": message.said or "Done.", **message.extra},
         }
         if images:
             response["parts"] = [{"inline_data": _part(image)["inline_data"]} for image in images]
-        response |= _identified(message.call_id or "") if message.call_id in given else {}
+        response |= _identified(message.call_id or "") if message.call_id in model_ids else {}
         parts.append({"function_response": response})
     return {"role": "user", "parts": parts}
 
@@ -170,7 +170,7 @@ class _Responses(EventReader):
     """Parses the responses of one answer, and keeps its parts for later requests."""
 
     @override
-    def told(self, response: Any) -> Iterator[Mapping[str, Any]]:
+    def chunks(self, response: Any) -> Iterator[Mapping[str, Any]]:
         blocked = getattr(response.prompt_feedback, "block_reason", None)
         if blocked:
             yield said(f"The service declines the request ({_name(blocked)}).", finish="refusal")

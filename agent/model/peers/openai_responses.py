@@ -102,8 +102,8 @@ def _answers(turn: Sequence[Message], known: _Known) -> Iterator[Any]:
         if message.items and not dropped:
             yield from message.items
             continue
-        told = [message.said, *([_DROPPED] if dropped else []), *(call.arguments for call in dropped)]
-        if text := "\n".join(filter(None, told)):
+        lines = [message.said, *([_DROPPED] if dropped else []), *(call.arguments for call in dropped)]
+        if text := "\n".join(filter(None, lines)):
             yield {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
         yield from (_call(call) for call in message.tool_calls if call not in dropped)
 
@@ -126,7 +126,7 @@ def _results(turn: Sequence[Message], known: _Known) -> Iterator[Any]:
         if message.call_id in known.shown:
             screenshot = {"type": "computer_screenshot", "image_url": _url(images[-1]), "detail": "original"}
             outputs.append(
-                {"type": "computer_call_output", "call_id": message.call_id, "output": screenshot, **message.told}
+                {"type": "computer_call_output", "call_id": message.call_id, "output": screenshot, **message.extra}
             )
             words += texts
         elif message.role == "tool" and message.call_id not in known.computer:
@@ -157,7 +157,7 @@ class _Events(EventReader):
     """Parses the events of one answer."""
 
     @override
-    def told(self, event: Any) -> Iterator[Mapping[str, Any]]:
+    def chunks(self, event: Any) -> Iterator[Mapping[str, Any]]:
         match event.type:
             case "response.output_text.delta":
                 yield said(event.delta)

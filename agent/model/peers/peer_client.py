@@ -74,12 +74,12 @@ class EventReader(ABC):
         self.calls = 0  # so far
 
     @abstractmethod
-    def told(self, event: Any) -> Iterable[Mapping[str, Any]]:
+    def chunks(self, event: Any) -> Iterable[Mapping[str, Any]]:
         """Convert an event to chunks of a chat completion. May raise PeerRefusalError."""
 
     def take(self, chunk: Any) -> list[Piece]:
         """Return what an event adds, in order."""
-        return [piece for each in self.told(chunk) for piece in self._reader.take(dict(each))]
+        return [piece for each in self.chunks(chunk) for piece in self._reader.take(dict(each))]
 
     def answer(self) -> Answer:
         """Return the answer so far."""

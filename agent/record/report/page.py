@@ -62,12 +62,12 @@ def _page(run: Bundle, pictures: Pictures) -> str:
     steps = [view_step(step, number) for number, step in enumerate(run.steps, 1)]
     for step, picture in zip(steps, pictures.of_step, strict=True):
         step["picture"] = picture
-    whole = view_run(run) | {"reduced": pictures.reduced}
-    data = {"run": whole, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
-    instruction = " ".join(whole["instruction"].split())[:120]
-    title = f"{whole['outcome']}: {instruction}" if instruction else whole["id"]
-    name = whole["instruction"] or "A recorded run"
-    return fill_page(data, title, name, plain="".join(_plain_page(whole, steps, pictures)))
+    run_view = view_run(run) | {"reduced": pictures.reduced}
+    data = {"run": run_view, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
+    instruction = " ".join(run_view["instruction"].split())[:120]
+    title = f"{run_view['outcome']}: {instruction}" if instruction else run_view["id"]
+    name = run_view["instruction"] or "A recorded run"
+    return fill_page(data, title, name, plain="".join(_plain_page(run_view, steps, pictures)))
 
 
 def fill_page(
@@ -76,7 +76,7 @@ def fill_page(
     name: str,
     *,
     plain: str = "",
-    told: str = "",
+    details: str = "",
     style: str = "",
     script: str = "",
     live: str = "",
@@ -88,7 +88,7 @@ def fill_page(
         title: the title of the window.
         name: the heading until the script has read the data.
         plain: what a browser without scripts shows.
-        told: more of the heading, as HTML.
+        details: more of the heading, as HTML.
         style: more style, of a page that is served.
         script: more script. It makes the page a live one, which may ask the server that it came from.
         live: the part of a live page above the steps, as HTML.
@@ -106,7 +106,7 @@ def fill_page(
         "STYLE": style,
         "PLAIN_STYLE": plain_style,
         "PLAIN": plain,
-        "TOLD": told,
+        "DETAILS": details,
         "LIVE": live,
         "SCRIPT": script,
         "DATA": _data(data),
@@ -181,11 +181,11 @@ def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pict
 
 def _asked(action: Mapping[str, Any]) -> Iterator[str]:
     """The question about an action and the answer to it, as lines."""
-    asked = action["approval"]
-    if asked is None:
+    approval = action["approval"]
+    if approval is None:
         return
-    yield f"The model proposed: {action['proposed']}. Asked because {asked['reason']}."
-    yield f"{asked['answer']}{' to: ' + action['changed'] if action['changed'] else ''}"
+    yield f"The model proposed: {action['proposed']}. Asked because {approval['reason']}."
+    yield f"{approval['answer']}{' to: ' + action['changed'] if action['changed'] else ''}"
 
 
 def _paragraph(text: str, kind: str = "") -> str:

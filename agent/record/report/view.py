@@ -61,7 +61,7 @@ def _facts(bundle: Bundle) -> list[tuple[str, str]]:
     used = ""
     if tokens is not None and tokens.prompt and tokens.completion is not None:
         used = f"{tokens.prompt:,} in, {tokens.completion:,} out"
-    where = "sandbox" if run.sandbox else "this desktop"
+    desktop = "sandbox" if run.sandbox else "this desktop"
     return [
         ("engine", _text(run.engine)),
         ("model", _text(run.model)),
@@ -70,7 +70,7 @@ def _facts(bundle: Bundle) -> list[tuple[str, str]]:
         ("steps", str(len(bundle.steps))),
         ("duration", "" if run.seconds is None else _duration(run.seconds)),
         ("tokens", used),
-        ("desktop", where + (", dry run" if run.dry_run else "") if run.engine else ""),
+        ("desktop", desktop + (", dry run" if run.dry_run else "") if run.engine else ""),
         ("approval", _text(run.approve)),
         ("verified", "" if run.verified is None else "yes" if run.verified else "no"),
         ("masked", f"{run.masked} secrets" if run.masked else ""),
@@ -163,13 +163,13 @@ def _state(step: StepRecord) -> str:
 
 
 def _action(action: ActionRecord) -> Json:
-    asked = action.approval
+    approval = action.approval
     return {
         "proposed": _line(action.proposed),
         "changed": _line(action.changed_to),
         "fate": action.became,
         "words": WORDS[action.became],
-        "approval": None if asked is None else _approval(asked),
+        "approval": None if approval is None else _approval(approval),
         "detail": _text(action.detail),
         "error": _text(action.error),
         "hit": _line(action.hit),

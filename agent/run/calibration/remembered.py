@@ -117,8 +117,8 @@ def settled(case: Case, outcome: Outcome, picture: Path | None = None) -> Correc
         case.remember(outcome.correction)
         return outcome.correction
     case.forget()
-    where = picture or state_folder() / "calibration.png"
-    saved = save(outcome, where)
+    path = picture or state_folder() / "calibration.png"
+    saved = save(outcome, path)
     raise EnvironmentLacksError(
         f"{case.model} ({case.family}) does not click where it should: {outcome.refusal}.",
         f"{saved}Name its family with --family, or skip the check with --calibrate off.",

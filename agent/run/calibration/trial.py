@@ -105,24 +105,24 @@ async def try_out(model: ServedModel, screen: Size, wanted: int | None = None, t
     name, first = model.endpoint.model or "the model", load_config("calibration.toml")["fit"]["first"]
     tell(f"Looking where {name} clicks, at marks in known places on {screen} ...")
     trial = _Trial(model, screen, pixel_budget(model.family, model.endpoint.limits, wanted), tell)
-    asked = await trial.ask(marks()[:first])
-    fit = trial.fit(asked)
+    answers = await trial.ask(marks()[:first])
+    fit = trial.fit(answers)
     if fit is None or fit.space.kind != "own" or not all(fit.explained):
-        asked += await trial.ask(marks()[first:])
-        fit = trial.fit(asked)
+        answers += await trial.ask(marks()[first:])
+        fit = trial.fit(answers)
     if fit is None:
-        return Outcome(trial.sizes, asked, trial.own, None, trial.why(asked))
+        return Outcome(trial.sizes, answers, trial.own, None, trial.why(answers))
     if fit.space.kind == "own":
         words = f"{name} clicks where it should: {_hits(fit)}, {trial.off(fit)} ({words_of(trial.own, trial.sizes)})."
-        correction = Correction("as said", words + trial.loss(asked))
-        return Outcome(trial.sizes, asked, trial.own, correction)
+        correction = Correction("as said", words + trial.loss(answers))
+        return Outcome(trial.sizes, answers, trial.own, correction)
     mended = await _mended(model, screen, trial, fit, tell)
     found = f"{name} counts on {fit.space.words}, in place of {words_of(trial.own, trial.sizes)}"
     if mended is not None:
         words = f"{found}: screenshots are sent at {mended.sizes.sent}, which the server leaves as it is."
-        return Outcome(trial.sizes, asked, fit.space.grid, Correction("resized", words, None, mended.budget))
+        return Outcome(trial.sizes, answers, fit.space.grid, Correction("resized", words, None, mended.budget))
     words = f"{found}: its points are read that way ({_hits(fit)}, {trial.off(fit)})."
-    return Outcome(trial.sizes, asked, fit.space.grid, Correction("corrected", words, fit.space.grid))
+    return Outcome(trial.sizes, answers, fit.space.grid, Correction("corrected", words, fit.space.grid))
 
 
 class _Trial:
@@ -169,9 +169,9 @@ class _Trial:
             case Retrying(reason, _):
                 self._tell(reason)
 
-    def fit(self, asked: Sequence[Asked]) -> Fit | None:
+    def fit(self, answers: Sequence[Asked]) -> Fit | None:
         """Return the space that explains the answers."""
-        return best_fit(asked, self.own, self.sizes)
+        return best_fit(answers, self.own, self.sizes)
 
     def off(self, fit: Fit) -> str:
         """Return the mean error of the explained answers, in words."""
@@ -180,26 +180,26 @@ class _Trial:
         mean = sum(((x * width) ** 2 + (y * height) ** 2) ** 0.5 for x, y in near) / len(near)
         return f"{mean:.0f} pixels off on average"
 
-    def why(self, asked: Sequence[Asked]) -> str:
+    def why(self, answers: Sequence[Asked]) -> str:
         """Return why the answers cannot be used, as a clause."""
-        lacking = [one for one in asked if one.written is None]
+        lacking = [one for one in answers if one.written is None]
         if len(lacking) > 1:
-            return f"for {len(lacking)} of {len(asked)} marks it gave no point ({lacking[0].lack})"
-        if is_constant(asked):
+            return f"for {len(lacking)} of {len(answers)} marks it gave no point ({lacking[0].lack})"
+        if is_constant(answers):
             return "it names the same point for every mark"
-        if is_swapped(asked, self.own, self.sizes):
+        if is_swapped(answers, self.own, self.sizes):
             return "it writes y before x"
         return "its points are far from the marks in every known space"
 
-    def loss(self, asked: Sequence[Asked]) -> str:
+    def loss(self, answers: Sequence[Asked]) -> str:
         """Return a warning if the server's token count shows that it shrinks images; "" otherwise."""
-        counted = [one.prompt_tokens for one in asked if one.prompt_tokens]
-        whole = self._model.family.facts.image.tokens(self.sizes.sent.width, self.sizes.sent.height)
-        if not counted or min(counted) >= whole:
+        counted = [one.prompt_tokens for one in answers if one.prompt_tokens]
+        expected_tokens = self._model.family.facts.image.tokens(self.sizes.sent.width, self.sizes.sent.height)
+        if not counted or min(counted) >= expected_tokens:
             return ""
         return (
             f" The server shrinks images: it counts {min(counted)} tokens for a screenshot that has "
-            f"{whole}. Clicks are right all the same, but small text is lost."
+            f"{expected_tokens}. Clicks are right all the same, but small text is lost."
         )
 
 

@@ -84,8 +84,8 @@ class Steering:
     def take_told(self) -> list[str]:
         """Return what the person said since the last call."""
         with self._lock:
-            told, self._told = self._told, []
-        return told
+            messages, self._told = self._told, []
+        return messages
 
     def take_acts(self) -> list[str]:
         """Return what the person did since the last call."""

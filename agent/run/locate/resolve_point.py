@@ -103,9 +103,9 @@ class TargetFinder:
         for name in dict.fromkeys(named):
             found = await self._find(step, self._eye, name.words, _Part(seen), "ground", emit)
             if isinstance(found, ParseFailure):
-                what = f"{shorten(name.words, 200)} is not found on the screen"
+                message = f"{shorten(name.words, 200)} is not found on the screen"
                 kind: FailureKind = "absent" if found.kind == "absent" else "bad_point"
-                return ParseFailure(kind, what if kind == "absent" else f"{what}: {found.message}", plan.thought)
+                return ParseFailure(kind, message if kind == "absent" else f"{message}: {found.message}", plan.thought)
             places[name] = found
         actions = tuple(map_points(action, places.__getitem__) for action in plan.actions)
         return Decision(plan.thought, actions, plan.calls, aims=tuple(name.words for name in named))
@@ -172,13 +172,13 @@ class _Part:
 
     def image(self, eye: PointModel) -> EncodedImage:
         """Return the image of the part for the model. A crop is enlarged to the pixel count of the whole screenshot."""
-        whole, frame = self.seen.images[-1], self.seen.frame
-        if frame is None or (self.crop is None and whole.size == fit(eye.rule, whole.size)):
-            return whole
+        screenshot, frame = self.seen.images[-1], self.seen.frame
+        if frame is None or (self.crop is None and screenshot.size == fit(eye.rule, screenshot.size)):
+            return screenshot
         picture, size = frame.image, Size(*frame.image.size)
         if self.crop is not None:
             left, top, width, height = astuple(self.crop)
-            picture, size = picture.crop((left, top, left + width, top + height)), whole.size
+            picture, size = picture.crop((left, top, left + width, top + height)), screenshot.size
         facts = eye.family.facts
         return encode(resize(picture, fit(eye.rule, size)), facts.image_format, facts.quality)
 
@@ -261,20 +261,20 @@ _LONGEST_NAME = 60
 def contradiction(words: str, point: DesktopPoint, outline: Outline) -> str:
     """Return, as a clause, why the element at a point is not what the words ask for; "" if nothing says so."""
     wanted = _content(words)
-    there = outline.at(point)
-    if not wanted or there is None or not there.trusted or there.role not in _rules()["named_roles"]:
+    element = outline.at(point)
+    if not wanted or element is None or not element.trusted or element.role not in _rules()["named_roles"]:
         return ""
-    name = there.name or there.label
+    name = element.name or element.label
     if not _content(name) or len(name) > _LONGEST_NAME:
         return ""
     around = [one for one in outline.elements if one.source == "words" and _is_near(one, point)]
-    known = [name, there.label, there.value or "", there.window, *(one.name for one in around)]
+    known = [name, element.label, element.value or "", element.window, *(one.name for one in around)]
     if any(_alike(wanted, _content(text)) for text in known):
         return ""
-    elsewhere = [one for one in outline.elements if one is not there and wanted <= _content(one.name or one.label)]
-    if not elsewhere and there.source != "both" and there.role not in _rules()["written_roles"]:
+    elsewhere = [one for one in outline.elements if one is not element and wanted <= _content(one.name or one.label)]
+    if not elsewhere and element.source != "both" and element.role not in _rules()["written_roles"]:
         return ""  # a drawn element may have another name: a gear is named "Settings"
-    return f"you want {shorten(words, 80)}, and at that point is the {there.words}"
+    return f"you want {shorten(words, 80)}, and at that point is the {element.words}"
 
 
 def _content(text: str) -> frozenset[str]:

@@ -61,30 +61,30 @@ class Consent:
         emit(ApprovalAsked(step, target, question.reason, question.scope, index=index, aim=aim_of(target, situation)))
         began = time.perf_counter()
         if not held and self._grants.allow(question):
-            given = Approval(allowed=True, by=f"{EARLIER}: {question.scope}")
+            approval = Approval(allowed=True, by=f"{EARLIER}: {question.scope}")
         elif self._dry_run and not held:
-            given = Approval(allowed=True, by="dry run")
+            approval = Approval(allowed=True, by="dry run")
         else:
             answer = await self._context.race.for_person(self._answer(target, question))
             if answer is None:
                 return None, situation
-            given = answer
-            if given.allowed and given.always:
+            approval = answer
+            if approval.allowed and approval.always:
                 self._grants.add(question)
         took = (time.perf_counter() - began) * 1000
-        told = partial(
-            ApprovalGiven, step, given.allowed, given.by, given.note, given.always, given.instead, took,
-            index=index, answer=given.answer,
+        make_event = partial(
+            ApprovalGiven, step, approval.allowed, approval.by, approval.note, approval.always, approval.instead, took,
+            index=index, answer=approval.answer,
         )  # fmt: skip
-        if given.instead is None:
-            emit(told())
-            return given, situation
+        if approval.instead is None:
+            emit(make_event())
+            return approval, situation
         # The reasons belong to the model's action. The person's replacement may go elsewhere, and has its own reasons.
-        situation = await self.look(given.instead)
-        asked_anew = self._policy.question(given.instead, situation)
+        situation = await self.look(approval.instead)
+        asked_anew = self._policy.question(approval.instead, situation)
         reason = "" if asked_anew is None else asked_anew.reason
-        emit(told(instead_aim=aim_of(given.instead, situation), instead_reason=reason))
-        return given, situation
+        emit(make_event(instead_aim=aim_of(approval.instead, situation), instead_reason=reason))
+        return approval, situation
 
     async def _answer(self, target: Action[DesktopPoint], question: Question) -> Approval | None:
         """Return the person's answer; None if they took over first."""

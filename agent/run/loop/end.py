@@ -42,8 +42,8 @@ def ending_of(action: EndAction) -> RunEnd:
         case Answer(text):
             return RunEnd("done", ExitStatus.DONE, text)
         case Absent(target):
-            what = shorten(target) if target else "What was asked for"
-            return RunEnd("gave_up", ExitStatus.NOT_DONE, f"{what} is not on the screen, the model says.")
+            subject = shorten(target) if target else "What was asked for"
+            return RunEnd("gave_up", ExitStatus.NOT_DONE, f"{subject} is not on the screen, the model says.")
         case Finish(success=True, message=message):
             return RunEnd("done", ExitStatus.DONE, message or "The task is done.")
         case Finish(message=message):

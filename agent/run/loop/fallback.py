@@ -96,8 +96,8 @@ class DecidingModels:
             return False
         self._takeovers += 1
         member = self._join(relief)
-        told = self._account.take()
-        member.actor.tell(str(Note("meanwhile" if self._takeovers > 1 else "takes_over", told)))
+        account = self._account.take()
+        member.actor.tell(str(Note("meanwhile" if self._takeovers > 1 else "takes_over", account)))
         self._become(member)
         self._left = relief.steps
         endpoint = relief.endpoint
@@ -185,8 +185,8 @@ class StepsInWords:
 
     def take(self) -> str:
         """Return the words since the last call, on one line."""
-        told, self._entries = self._entries[-_MOST:], []
-        return "; ".join(" ".join(entry.split())[:_LONGEST] for entry in told) or _NOTHING
+        entries, self._entries = self._entries[-_MOST:], []
+        return "; ".join(" ".join(entry.split())[:_LONGEST] for entry in entries) or _NOTHING
 
     def _words(self, event: events.Acted) -> str:
         if self._leaving is not None and _is_hidden(event, self._leaving):

@@ -121,9 +121,9 @@ class Loop:
         except MaiError as error:
             return RunEnd("failed", error.exit_status, str(error))
         except Exception as error:  # a bug of ours: end the run as usual, recorded and with nothing held down
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            what = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
-            return RunEnd("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {what}. Please report it.")
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            bug = f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
+            return RunEnd("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {bug}. Please report it.")
         return RunEnd("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
 
     async def _steps(self) -> None:
@@ -172,9 +172,9 @@ class Loop:
             self._emit(events.Paused(step, paused))
             await self._race.for_person(steering.resumed())
             self._emit(events.Resumed(step))
-        for what in steering.take_acts():
-            self._emit(events.UserActed(step, what))
-            actor.tell(str(Note("acted", what)))
+        for act in steering.take_acts():
+            self._emit(events.UserActed(step, act))
+            actor.tell(str(Note("acted", act)))
         for text in steering.take_told():
             self._emit(events.PersonSaid(step, text))
             actor.tell(str(Note("said", text)))
@@ -202,8 +202,8 @@ class Loop:
                 return Turn(step, seen, reading.result, decided.targets, reading.answer, self._emit)
             tried.append(reading)
             if len(tried) > self._settings.parse_retries:
-                what = f"answers cannot be carried out: {reading.result.message}"
-                raise RunEnd("unparsable", ExitStatus.NOT_DONE, f"The model's {what}.", stuck=f"its {what}")
+                problem = f"answers cannot be carried out: {reading.result.message}"
+                raise RunEnd("unparsable", ExitStatus.NOT_DONE, f"The model's {problem}.", stuck=f"its {problem}")
 
     def _decided(self, step: int, seen: Observation, reading: Reading) -> events.Decided:
         began = time.perf_counter()
@@ -279,8 +279,8 @@ class Loop:
         self._receipt = receipt
         message = ending.message or "It could not be confirmed that the task is done."
         if not own:
-            said = f" It says: {ending.message}" if ending.message else ""
-            message = f"The model says that the task is done, but {verdict.doubt}.{said}"
+            claim = f" It says: {ending.message}" if ending.message else ""
+            message = f"The model says that the task is done, but {verdict.doubt}.{claim}"
         elif ending.verified is not False:  # the engine's message is written for a success
             message = f"It is not confirmed that the task is done: {verdict.doubt}. {ending.message}".rstrip()
         return RunEnd("unverified", ExitStatus.NOT_DONE, message, replace(verdict, verified=False))

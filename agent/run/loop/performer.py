@@ -131,8 +131,8 @@ class Performer:
         """
         decision = turn.decision
         if decision.doubt and self._context.policy.mode == "never":
-            said = f"The model insists: {decision.doubt}. Done anyway, as approvals are off."
-            self._context.emit(Warned(said))
+            warning = f"The model insists: {decision.doubt}. Done anyway, as approvals are off."
+            self._context.emit(Warned(warning))
         for index, action in enumerate(decision.actions):
             if isinstance(action, ENDING):
                 break
@@ -277,10 +277,10 @@ class Performer:
             seen = described_at(turn.seen.outline, points[-1])
             situation = replace(situation, described=seen.element if seen else None, doubt=turn.decision.doubt)
         if isinstance(judged, VisitPage):
-            said = facts_of(judged.url, self._settings.instruction)
+            facts = facts_of(judged.url, self._settings.instruction)
         else:
-            said = self._sentence.facts(judged, situation)
-        return replace(situation, facts=situation.facts | said)
+            facts = self._sentence.facts(judged, situation)
+        return replace(situation, facts=situation.facts | facts)
 
     async def _act(self, turn: Turn, attempt: _Attempt) -> Acted:
         """Carry out an action, or report what a dry run would do."""
@@ -301,9 +301,9 @@ class Performer:
             elif isinstance(target, Wait):
                 await self._race(asyncio.sleep(target.seconds if hand.touches else 0))
             else:
-                told = await self._race(self._context.acting.call(hand.perform, target))
+                description = await self._race(self._context.acting.call(hand.perform, target))
                 # A hand with nothing to add returns coordinates, which mean nothing to a person.
-                detail = detail if told in (describe(target), f"would {describe(target)}") else told
+                detail = detail if description in (describe(target), f"would {describe(target)}") else description
         except (ActionFailedError, ToolFailedError) as failure:
             error = str(failure)
         except MaiError:  # a stop, the time limit, a lost display: it is unknown how much was done

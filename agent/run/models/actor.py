@@ -178,11 +178,11 @@ class Actor:
 
     def _other_model(self, answer: Answer) -> str:
         """Return a sentence if another model answered than was asked, the first time for each; "" otherwise."""
-        asked = self._client.endpoint.model
-        if asked is None or answer.model in self._answered or not is_other(asked, answer.model):
+        requested = self._client.endpoint.model
+        if requested is None or answer.model in self._answered or not is_other(requested, answer.model):
             return ""
         self._answered.add(answer.model)
-        return f"The server was asked for {asked!r}, and says that {answer.model!r} answered."
+        return f"The server was asked for {requested!r}, and says that {answer.model!r} answered."
 
     def _adapt(self, error: ModelError) -> bool:
         """Learn a limit from an error. Return False if a smaller request cannot help."""
@@ -225,8 +225,8 @@ class Actor:
             sent=seen.sent,
         )
         empty = self._family.request(prompt)
-        whole = replace(empty, messages=[*empty.messages, *self._marks(seen), *feedback])
-        fixed = sum(map(estimate_tokens, whole.texts()))
+        base_request = replace(empty, messages=[*empty.messages, *self._marks(seen), *feedback])
+        fixed = sum(map(estimate_tokens, base_request.texts()))
         room, most = self._history.context, answer_tokens(self._family, self._history.context)
         if room is not None and fixed + seen.tokens + most > room and self._tell_less():
             return self._request(seen, feedback)

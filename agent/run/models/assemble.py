@@ -112,10 +112,10 @@ def _deciding_model(
     targets = TargetFinder(PointModel(role, model.client, family, rule), grounder, ground.zoom)
     actor = Actor(model.client, family, history, settings, apps, targets, prompt)
     see = settings.see or "screenshot"
-    told = see != "screenshot"
+    lists_elements = see != "screenshot"
     outliner = Outliner(
-        desktop.open_elements, desktop.open_windows, ground.languages, read_words=facts.outline or told,
-        keep_numbers=told,
+        desktop.open_elements, desktop.open_windows, ground.languages, read_words=facts.outline or lists_elements,
+        keep_numbers=lists_elements,
     )  # fmt: skip
     observer = Observer(
         screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=desktop.surroundings.saw, see=see,

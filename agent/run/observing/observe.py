@@ -158,9 +158,9 @@ class Observer:
             frame, outline = self._conceal(seen.frame, outline)
             if frame is not None and frame is not seen.frame:
                 seen = self._pictured(frame, seen.fingerprint, seen.milliseconds)
-            told: Future[Outline] = Future()
-            told.set_result(outline)
-            seen = replace(seen, outlining=told)
+            outlining: Future[Outline] = Future()
+            outlining.set_result(outline)
+            seen = replace(seen, outlining=outlining)
         if self._see != "marks" or outline is None or seen.frame is None:
             return seen
         began = time.perf_counter()

@@ -33,8 +33,8 @@ _CELL = (10, 20)
 
 def wanted_way(setting: str | None = None, environ: Mapping[str, str] = os.environ) -> str:
     """What the person set: MAI_AGENT_IMAGES before the settings file; `auto` if neither holds a known value."""
-    said = (environ.get("MAI_AGENT_IMAGES"), setting)
-    return next((one for one in said if one in CHOICES["images"]), None) or "auto"
+    candidates = (environ.get("MAI_AGENT_IMAGES"), setting)
+    return next((one for one in candidates if one in CHOICES["images"]), None) or "auto"
 
 
 def may_have_graphics(wanted: str, environ: Mapping[str, str] = os.environ) -> bool:
@@ -88,8 +88,8 @@ def cell_size() -> tuple[int, int]:
         import struct
         import termios
 
-        told = fcntl.ioctl(sys.__stdout__.fileno(), termios.TIOCGWINSZ, b"\0" * 8)  # type: ignore[union-attr]
-        rows, columns, width, height = struct.unpack("HHHH", told)
+        packed = fcntl.ioctl(sys.__stdout__.fileno(), termios.TIOCGWINSZ, b"\0" * 8)  # type: ignore[union-attr]
+        rows, columns, width, height = struct.unpack("HHHH", packed)
     except (ImportError, OSError, ValueError, AttributeError):
         return _CELL
     return (width // columns, height // rows) if columns and rows and width >= columns and height >= rows else _CELL

@@ -26,11 +26,11 @@ class Box(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title, box.border_subtitle, parts = self.told()
+        box.border_title, box.border_subtitle, parts = self.contents()
         with box, TextScroll():
             yield Static(Content.assemble(*parts).rstrip())
 
-    def told(self) -> tuple[str, str, list[tuple[str, str]]]:
+    def contents(self) -> tuple[str, str, list[tuple[str, str]]]:
         """Return the title, the line below the box, and the text in parts with their styles."""
         raise NotImplementedError
 
@@ -40,12 +40,12 @@ class HelpScreen(Box):
 
     BINDINGS: ClassVar = [Binding("escape,q,question_mark,enter", "dismiss", "Back")]
 
-    def told(self) -> tuple[str, str, list[tuple[str, str]]]:
+    def contents(self) -> tuple[str, str, list[tuple[str, str]]]:
         parts: list[tuple[str, str]] = []
         for task, keys in TASKS.items():
             parts.append((f"{task}\n", "bold $text-accent"))
-            for key, what in keys:
-                parts += [(f"  {key:<9}", "bold"), (f"{what}\n", "")]
+            for key, description in keys:
+                parts += [(f"  {key:<9}", "bold"), (f"{description}\n", "")]
         return "keys, by what you want to do", "Esc: back", parts
 
 
@@ -61,7 +61,7 @@ class UndoScreen(Box):
         super().__init__()
         self._undoing = undoing
 
-    def told(self) -> tuple[str, str, list[tuple[str, str]]]:
+    def contents(self) -> tuple[str, str, list[tuple[str, str]]]:
         parts: list[tuple[str, str]] = []
         stays = [item for item in self._undoing.items if item.verdict != "undo"]
         for heading, items in (("will be undone", self._undoing.able), ("stays", stays)):

@@ -60,8 +60,8 @@ class ReplayScreen(RecordedScreen):
         self.show_rows(-1)
         try:
             self.view = view = await asyncio.to_thread(replayed_view, self._bundle)
-            told, colour = view.stage, "$text-success" if view.status == 0 else "$text-warning"
+            message, colour = view.stage, "$text-success" if view.status == 0 else "$text-warning"
             self.show_rows(0 if view.rows else -1)
         except MaiError as error:
-            told, colour = str(error), "$text-error"
-        self.query_one("#stage", Static).update(Content.styled(harmless(told), colour))
+            message, colour = str(error), "$text-error"
+        self.query_one("#stage", Static).update(Content.styled(harmless(message), colour))

@@ -190,9 +190,9 @@ class RunScreen(AnsweringScreen):
         from agent.desktop.factory import has_stop_key
         from agent.desktop.protocol.desktop import DEFAULT_CHORD
 
-        told, self._stop_key_told = self._stop_key_told, True
+        was_shown, self._stop_key_told = self._stop_key_told, True
         chord, elsewhere = self._options.stop_key or DEFAULT_CHORD, self._options.sandbox or self._options.dry_run
-        if not told and chord != "none" and has_stop_key(os.environ) and not elsewhere:
+        if not was_shown and chord != "none" and has_stop_key(os.environ) and not elsewhere:
             self.say(f"{chord} stops it from anywhere.", 8)
 
     def _changed(self, index: int | None, finished: bool = False) -> None:
@@ -221,13 +221,13 @@ class RunScreen(AnsweringScreen):
     def show_status(self) -> None:
         view, running = self.view, self.view.active
         elapsed = self._translator.elapsed if self._translator else 0.0
-        said = harmless(self._said) if self._clock() < self._said_until else ""
-        self.query_one(StatusLine).show(view, elapsed, self._load if running else "", self.held_by, said)
+        note = harmless(self._said) if self._clock() < self._said_until else ""
+        self.query_one(StatusLine).show(view, elapsed, self._load if running else "", self.held_by, note)
         self.show_card()
         stage = self.query_one("#stage", Static)
-        told, hint = self.stage_words(), "  (space: go on)" if view.state == "paused" else ""
-        stage.display = bool(told or hint) and not self.asking.display
-        stage.update(Content.assemble(told, (hint, "$text-muted")))
+        words, hint = self.stage_words(), "  (space: go on)" if view.state == "paused" else ""
+        stage.display = bool(words or hint) and not self.asking.display
+        stage.update(Content.assemble(words, (hint, "$text-muted")))
         applies = (view.state, self.asking.wanted is None, self.can_undo)
         if applies != self._applied:  # making the footer anew costs more than all the rest
             self._applied = applies
@@ -236,8 +236,8 @@ class RunScreen(AnsweringScreen):
     def stage_words(self) -> Content:
         view = self.view
         if self._reply is None:
-            told = "" if view.state in ("preparing", "ended") else harmless(view.stage)  # a row or the card tells that
-            return Content.styled(told, "$text-warning" if view.state in ("paused", "asking") else "$text-accent")
+            text = "" if view.state in ("preparing", "ended") else harmless(view.stage)  # a row or the card tells that
+            return Content.styled(text, "$text-warning" if view.state in ("paused", "asking") else "$text-accent")
         return Content.styled(quoted_question(self.view.stage, self.size.width), "$text-warning")
 
     def next_keys(self) -> list[str]:

@@ -119,12 +119,12 @@ class RunsScreen(SizedScreen):
             keys = [row.value for row in table.rows]
             table.move_cursor(row=keys.index(str(chosen.path)) if str(chosen.path) in keys else min(at, len(keys) - 1))
         which = "" if self._filter == "all" else f", only those {self._filter}"
-        told = f"{table.row_count} of {counted(len(runs), 'run')}{which}"
+        summary = f"{table.row_count} of {counted(len(runs), 'run')}{which}"
         if not runs:
-            told = (
+            summary = (
                 "reading ..." if self._runs is None else f"There are no runs in {self._folder} yet: esc, and give one."
             )
-        self.query_one("#told", Static).update(Content(harmless(told)))
+        self.query_one("#told", Static).update(Content(harmless(summary)))
         self.query_one(RunPreview).show(self._chosen())
 
     def on_data_table_row_highlighted(self, _: DataTable.RowHighlighted) -> None:

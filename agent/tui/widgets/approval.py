@@ -144,22 +144,22 @@ class ApprovalPanel(Vertical):
         self._room = width, height
         self._arrange(self._asked, max(10, width - self.gutter.width), height - self.gutter.height)
 
-    def _arrange(self, told: "Asked", width: int, height: int) -> None:
+    def _arrange(self, question: "Asked", width: int, height: int) -> None:
         low = self.screen.has_class("-low")
         most_head, most_why, most_scope = _LOW if low else _HIGH
-        headline = " ".join(filter(None, (told.what, told.where)))
-        reasons = "; ".join(told.reasons)
+        headline = " ".join(filter(None, (question.what, question.where)))
+        reasons = "; ".join(question.reasons)
         head, why = _wrapped(headline, width), _wrapped(self._problem or f"because {reasons}", width)
-        self._scope = _wrapped(f"a yes, also to {told.scope}", width) if told.scope else []
-        sections = [Section(told.text, marks=told.marks, signs=not told.ours)] if told.text else []
-        sections += [Section(piece, "a rule reads in it: ") for piece in told.found]
-        sections += [Section(fact) for fact in told.facts]
+        self._scope = _wrapped(f"a yes, also to {question.scope}", width) if question.scope else []
+        sections = [Section(question.text, marks=question.marks, signs=not question.ours)] if question.text else []
+        sections += [Section(piece, "a rule reads in it: ") for piece in question.found]
+        sections += [Section(fact) for fact in question.facts]
         lines = self.reader.lay_out(sections, width - 1)
         tail: list[Content] = []
         if len(head) + lines + len(why) + self._key_lines(width) > height:
-            tail = _tail(told, width, low=low) if told.text and lines > _LEAST else []
+            tail = _tail(question, width, low=low) if question.text and lines > _LEAST else []
             if len(self._scope) > most_scope:
-                self._scope, told_of = [], [Section(told.scope, "“a” also allows ")]
+                self._scope, told_of = [], [Section(question.scope, "“a” also allows ")]
                 sections += told_of
             spare = height - self._key_lines(width) - _LEAST - len(tail)
             if len(head) > max(most_head, spare - len(why)):
@@ -186,7 +186,7 @@ class ApprovalPanel(Vertical):
     def _keys(self, width: int, complete: bool) -> list[Content]:
         from agent.tui.action_text import can_be_changed
 
-        told, share = self._asked, self.reader.share
+        question, share = self._asked, self.reader.share
         keys = [
             Key("y", "yes, once", "yes") if complete else Key("y", f"read on ({share:.0%} seen)", "read on"),
             Key("n", "no", "no"),
@@ -196,7 +196,7 @@ class ApprovalPanel(Vertical):
         ]
         if self.held:
             keys += [Key("space", "yes, and go on", "yes, go on"), Key("s", "yes, and ask at the next", "yes, step")]
-        if told is None or not told.scope:
+        if question is None or not question.scope:
             return flowing(keys, width)
         if self._scope:
             first, *more = self._scope
@@ -232,22 +232,22 @@ def _cut(lines: list[str], most: int) -> list[str]:
     return [*lines[: most - 1], f"{lines[most - 1][:-1].rstrip()}…"]
 
 
-def _tail(told: "Asked", width: int, low: bool) -> list[Content]:
+def _tail(question: "Asked", width: int, low: bool) -> list[Content]:
     """What must always be in sight: how the text ends, and the first finding of a rule if it is elsewhere."""
-    last = ending(told.text, width - 6, told.marks)
-    elsewhere = [span for span in told.marks if span[0] < last.start]
+    last = ending(question.text, width - 6, question.marks)
+    elsewhere = [span for span in question.marks if span[0] < last.start]
     if not elsewhere:
         return [_line("ends: ", last)]
-    more = f" +{len(told.marks) - 1}" if len(told.marks) > 1 else ""
+    more = f" +{len(question.marks) - 1}" if len(question.marks) > 1 else ""
     if low:
         half = (width - 5 - len(more)) // 2
-        found = excerpt(told.text, half, elsewhere[0], told.marks)
+        found = excerpt(question.text, half, elsewhere[0], question.marks)
         return [
             _line("", found)
             .append(Content.styled(f"{more} ends ", "$text-muted"))
-            .append(_line("", ending(told.text, half - 1, told.marks)))
+            .append(_line("", ending(question.text, half - 1, question.marks)))
         ]
-    found = excerpt(told.text, width - 7 - len(more), elsewhere[0], told.marks)
+    found = excerpt(question.text, width - 7 - len(more), elsewhere[0], question.marks)
     return [_line("found: ", found).append(Content.styled(more, "$text-muted")), _line("ends: ", last)]
 
 

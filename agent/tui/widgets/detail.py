@@ -88,9 +88,9 @@ class Detail(Vertical):
 
     def _show_words(self) -> None:
         if self.whole and self._row is not None:
-            told = (on_one_line(self._row.words), "bold $foreground")
+            title = (on_one_line(self._row.words), "bold $foreground")
             self.query_one("#pages", Static).update(
-                Content.assemble(" ", told, ("  z back · j k other steps", "$text-muted"))
+                Content.assemble(" ", title, ("  z back · j k other steps", "$text-muted"))
             )
             return
         names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]
@@ -107,7 +107,7 @@ def _thought(row: Row) -> Content:
     parts: list[tuple[str, str]] = [(f"{harmless(row.words)}\n", "bold")]
     if isinstance(row.target, AskUser):  # all of it, where the row has the beginning
         parts = [("it asks you\n", "bold"), (f"{harmless(row.target.question)}\n", "")]
-    told = (
+    facts = (
         ("on ", row.hit, "$text-muted"),
         ("", row.found, "$text-muted"),
         ("the model proposed: ", row.proposed, "$text-muted"),
@@ -116,7 +116,7 @@ def _thought(row: Row) -> Content:
         ("\n", row.thought.strip(), ""),
         ("\ntold the model: ", row.note, "$text-muted"),
     )
-    parts += [(f"{label}{harmless(text)}\n", style) for label, text, style in told if text]
+    parts += [(f"{label}{harmless(text)}\n", style) for label, text, style in facts if text]
     return Content.assemble(*parts).rstrip()
 
 
@@ -127,8 +127,8 @@ def _answers(row: Row) -> Content:
 def _details(row: Row) -> Content:
     lines: list[tuple[str, str]] = []
     if row.target is not None:
-        told = {name: _rounded(value) for name, value in to_json(row.target).items()}
-        lines.append((f"{harmless(json.dumps(told, ensure_ascii=False))}\n", ""))
+        action = {name: _rounded(value) for name, value in to_json(row.target).items()}
+        lines.append((f"{harmless(json.dumps(action, ensure_ascii=False))}\n", ""))
     named = zip(("prompt", "answer", "from cache"), row.tokens, strict=True)
     tokens = ", ".join(f"{count} {name}" for name, count in named if count is not None)
     lines.append((f"tokens  {tokens or 'unknown'}\n", ""))

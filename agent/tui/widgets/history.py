@@ -109,8 +109,8 @@ class History(ScrollView, can_focus=True):
         room = max(0, width - 3 - len(number) - len(seconds) - cell_len(person))
         words = _fitted(row.words, min(room, cell_len(row.words)) if row.gist else room)
         dim = base if chosen else base + pale(variables)
-        told = _COLOURS[row.mark] if row.earlier else "text-warning"  # how it ended, or what the person did
-        deed = base if chosen and self.has_focus else base + Style(color=plain_colour(variables, told))
+        colour = _COLOURS[row.mark] if row.earlier else "text-warning"  # how it ended, or what the person did
+        deed = base if chosen and self.has_focus else base + Style(color=plain_colour(variables, colour))
         segments = [
             Segment(f" {shown} ", sign),
             Segment(number, dim),

@@ -73,23 +73,23 @@ def _around(row: Row) -> Region | None:
 
 def _words(bundle: "Bundle", view: RunView) -> Content:
     run = bundle.run
-    where = "sandbox" if run.sandbox else "this desktop"
+    desktop = "sandbox" if run.sandbox else "this desktop"
     facts = [
         ("with", " · ".join(filter(None, (view.engine, view.model, run.family)))),
-        ("where", where + (", dry run" if run.dry_run else "")),
+        ("where", desktop + (", dry run" if run.dry_run else "")),
         ("steps", str(sum(row.number is not None for row in view.rows))),
         ("asked", asked_words(bundle)),
     ]
-    told = [(f"{name:8}{harmless(value)}\n", "$text-muted") for name, value in facts if value]
+    lines = [(f"{name:8}{harmless(value)}\n", "$text-muted") for name, value in facts if value]
     title = (f"{harmless(view.title)}\n", "bold")
-    return Content.assemble(title, card_words(view, _MOST_LINES), "\n", *told).rstrip()
+    return Content.assemble(title, card_words(view, _MOST_LINES), "\n", *lines).rstrip()
 
 
 def asked_words(bundle: "Bundle") -> str:
     """How often approval was asked, and the answers, as in `3 times: 2 allowed, 1 refused`."""
-    asked = [action.approval for step in bundle.steps for action in step.each_action if action.approval is not None]
-    if not asked:
+    approvals = [action.approval for step in bundle.steps for action in step.each_action if action.approval is not None]
+    if not approvals:
         return "nothing"
-    answers = Counter(approval.answer or "not answered" for approval in asked)
-    times = "once" if len(asked) == 1 else f"{len(asked)} times"
+    answers = Counter(approval.answer or "not answered" for approval in approvals)
+    times = "once" if len(approvals) == 1 else f"{len(approvals)} times"
     return f"{times}: " + ", ".join(f"{count} {answer}" for answer, count in answers.most_common())

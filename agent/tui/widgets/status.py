@@ -20,8 +20,8 @@ class StatusLine(Static):
 
     DEFAULT_CSS = "StatusLine { height: 1; background: $panel; padding: 0 1; }"
 
-    def show(self, view: RunView, seconds: float, server: str = "", held_by: Hold = "", said: str = "") -> None:
-        """Show how the run stands; with `said`, a sentence in place of the numbers, or alone where both do not fit."""
+    def show(self, view: RunView, seconds: float, server: str = "", held_by: Hold = "", note: str = "") -> None:
+        """Show how the run stands; with `note`, a sentence in place of the numbers, or alone where both do not fit."""
         word = view.state_name(held_by)
         colour = TONES[view.ending[1]] if view.state == "ended" else _COLOURS[view.state]
         if held_by:
@@ -30,10 +30,10 @@ class StatusLine(Static):
         parts = [(f" {mode} ", f"bold $text on ${_GROUNDS[mode]}-muted")]
         parts += [(" ✓", "$success")] if word == "DONE" else []  # green in 16 colours, too
         parts.append((f" {word} ", f"bold {colour}"))
-        if said:
+        if note:
             room = self.size.width - sum(cell_len(text) for text, _ in parts) - 3
             self.update(
-                Content.assemble(*(parts if cell_len(said) <= room else []), (f" {said}", "bold $text-warning"))
+                Content.assemble(*(parts if cell_len(note) <= room else []), (f" {note}", "bold $text-warning"))
             )
             return
         if view.step:

@@ -106,10 +106,10 @@ def _read_foreign(options: argparse.Namespace) -> Reading:
     if window is None or page is None:
         raise EnvironmentLacksError(f"{named.base_url} tells no numbers (/metrics).", "Only vLLM's own are read.")
     metrics, info = parse_metrics(page), read_samples(page)["cache_config_info"]
-    told = info[0][0] if info else {}
+    labels = info[0][0] if info else {}
     settings: dict[str, Any] = {}
-    if told.get("enable_prefix_caching") in ("True", "False"):
-        settings["enable_prefix_caching"] = told["enable_prefix_caching"] == "True"
+    if labels.get("enable_prefix_caching") in ("True", "False"):
+        settings["enable_prefix_caching"] = labels["enable_prefix_caching"] == "True"
     return Reading(find_bottleneck(window, None, metrics.kv_tokens), window, metrics, settings)
 
 
@@ -215,12 +215,12 @@ def _show_tried(tried: list[Tried]) -> None:
 
 
 def _figures(measured: "Measurement") -> str:
-    whole, first = measured.summary("total_ms"), measured.summary("ttft_ms")
-    if whole is None or first is None:
+    total, first = measured.summary("total_ms"), measured.summary("ttft_ms")
+    if total is None or first is None:
         return "no request was answered"
     rate = measured.rates["requests_per_s"]
     often = "" if rate is None else f", {rate:.2f} requests a second"
     return (
-        f"{whole.mean / 1000:.2f} s a request (half of them under {whole.p50 / 1000:.2f}), first token after "
-        f"{first.mean / 1000:.2f} s{often} ({counted(whole.n, 'request')}: {measured.setting})"
+        f"{total.mean / 1000:.2f} s a request (half of them under {total.p50 / 1000:.2f}), first token after "
+        f"{first.mean / 1000:.2f} s{often} ({counted(total.n, 'request')}: {measured.setting})"
     )

@@ -74,8 +74,8 @@ def look(model: str | None = None) -> Iterator[Finding]:
     yield from _files(model or config.model, only=model is not None)
     names = control.ordered_names()
     states = [current_state(Folder(name)) for name in names]
-    said = "; ".join(f"{state.name}: {state.phase}" for state in states) or "none"
-    yield Finding("servers", all(state.phase != "failed" for state in states), said)
+    phases = "; ".join(f"{state.name}: {state.phase}" for state in states) or "none"
+    yield Finding("servers", all(state.phase != "failed" for state in states), phases)
 
 
 def _cards(hardware: Hardware) -> Iterator[Finding]:
@@ -124,7 +124,7 @@ def _files(model: str | None, only: bool) -> Iterator[Finding]:
     if not only:
         names += [state.source for state in map(current_state, map(Folder, control.ordered_names())) if state.source]
         names += [known.name for known in known_models() if cached_snapshot(known.source) is not None]
-    told: set[str] = set()
+    seen: set[str] = set()
     for name in names:
         try:
             found = find_model(name, allow_network=False)
@@ -132,15 +132,15 @@ def _files(model: str | None, only: bool) -> Iterator[Finding]:
             yield Finding("files", False, str(error))
             continue
         place = place_of(found)
-        if found.source in told:
+        if found.source in seen:
             continue
-        told.add(found.source)
+        seen.add(found.source)
         if place is None:
             yield Finding("files", True, f"{found.source} is not on this machine: the first start downloads it")
             continue
         if place.repo and (begun := unfinished(place.repo)):
-            said = f"{place.repo}: {begun} unfinished downloads; a start continues them"
-            yield Finding("files", True, said)
+            detail = f"{place.repo}: {begun} unfinished downloads; a start continues them"
+            yield Finding("files", True, detail)
         defects = check_files(place)
         for defect in defects:
             yield Finding("files", not defect.stops, str(defect))

@@ -44,11 +44,11 @@ def main(arguments: list[str]) -> int:
     if options.version:
         build = with_version(build, options.version)
     if options.remove:
-        there = remove(build)
+        removed = remove(build)
         if options.json:
-            put_json({"removed": there})
+            put_json({"removed": removed})
         else:
-            put("Removed." if there else "It was not installed.")
+            put("Removed." if removed else "It was not installed.")
         return ExitStatus.DONE
     folder = options.into.resolve() if options.into else environment_folder(build)
     if options.into and folder.exists() and any(folder.iterdir()) and not (folder / "pyvenv.cfg").is_file():
@@ -60,8 +60,8 @@ def main(arguments: list[str]) -> int:
             packages = {"packages": list(build.packages), "gib": build.disk_gib}
             put_json({**_json(build, folder), **packages})
         else:
-            what = f"{', '.join(build.packages)} into {folder}: {build.about}; about {build.disk_gib:.0f} GiB."
-            put(f"Would install {what}")
+            summary = f"{', '.join(build.packages)} into {folder}: {build.about}; about {build.disk_gib:.0f} GiB."
+            put(f"Would install {summary}")
         return ExitStatus.DONE
     with InstallProgress(quiet=options.json) as bar:
         if options.again or read_mark(folder) is None:

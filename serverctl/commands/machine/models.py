@@ -84,9 +84,9 @@ def _pull(repository: str) -> int:
     try:
         folder = snapshot_download(repository, cache_dir=cache_folder())
     except Exception as error:  # of the hub's client, of the network and of the disk
-        said = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+        reason = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
         raise EnvironmentLacksError(
-            f"{repository} cannot be got: {said}", "Is its name right, and the network there?"
+            f"{repository} cannot be got: {reason}", "Is its name right, and the network there?"
         ) from error
     return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 

@@ -37,8 +37,8 @@ def main(arguments: list[str]) -> int:
     now, origin = _asked(options)
     against = options.against or _nearest(str(now["vllm"]), origin)
     if against not in snapshot_versions():
-        there = ", ".join(snapshot_versions())
-        raise UsageError(f"Nothing is known of vLLM {against}.", f"--against takes one of {there}.")
+        versions = ", ".join(snapshot_versions())
+        raise UsageError(f"Nothing is known of vLLM {against}.", f"--against takes one of {versions}.")
     found = drift(load_config(f"vllm/{against}.json"), now)
     missed = {name: knob.flag for name, knob in KNOBS.items() if knob.flag in found.went.get("options", ())}
     if options.json:

@@ -130,12 +130,12 @@ def machine_of(text: str) -> Machine:
         return Machine(text, here.gpus[0].name if here.gpus else "cpu", max(1, len(here.gpus)), here)
     if plain_name(name) in ("cpu", "none"):
         return Machine(text, "cpu", 1, processor_alone())
-    said: dict[str, Any] = {}
+    specs: dict[str, Any] = {}
     if found[3]:
-        said = {"memory_gib": _number(found[3]), "compute_capability": (int(found[4]), int(found[5]))}
-        said |= {"bandwidth_gb_s": _number(found[6])} if found[6] else {}
-    hardware = imagine(name, count, said)
-    return Machine(text, name if said else hardware.gpus[0].name, len(hardware.gpus), hardware)
+        specs = {"memory_gib": _number(found[3]), "compute_capability": (int(found[4]), int(found[5]))}
+        specs |= {"bandwidth_gb_s": _number(found[6])} if found[6] else {}
+    hardware = imagine(name, count, specs)
+    return Machine(text, name if specs else hardware.gpus[0].name, len(hardware.gpus), hardware)
 
 
 def _number(text: str) -> float:
@@ -270,8 +270,8 @@ def print_rows(console: "Console", rows: Sequence[Row]) -> None:
         if row.refusal:
             console.print(f"{row.machine.named}, {row.model or 'any model'}: {row.refusal}", markup=False)
         elif row.speed is not None and row.speed.measured:
-            told = f"{row.machine.named}, {row.model}: measured ({row.speed.measured})"
-            console.print(told, markup=False, style="dim")
+            note = f"{row.machine.named}, {row.model}: measured ({row.speed.measured})"
+            console.print(note, markup=False, style="dim")
     console.print(
         "Speeds are ranges from the cards' data sheets (docs/serving.md has the formula) where nothing was measured: "
         "--measured CARD=FILE shows what a bench found. ? is unknown.",

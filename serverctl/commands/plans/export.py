@@ -187,8 +187,8 @@ def _made_by(options: argparse.Namespace, request: Resolved) -> str:
     model = options.model
     if model and Path(model).expanduser().is_dir():
         model = Path(model).expanduser().resolve().name
-    given = vars(options) | {"model": model, "name": None if options.name == "mai-vllm" else options.name}
-    pairs = [(f"--{name.replace('_', '-')}", given[name]) for name in _MADE_BY if given[name] is not None]
+    values = vars(options) | {"model": model, "name": None if options.name == "mai-vllm" else options.name}
+    pairs = [(f"--{name.replace('_', '-')}", values[name]) for name in _MADE_BY if values[name] is not None]
     pairs += [("--beside", name) for name in options.beside] + [("--set", text) for text in options.assignments]
     words = ["mai-server", "export", options.format, *(str(word) for pair in pairs for word in pair)]
     words += ["--user"] if options.user else []
@@ -204,9 +204,9 @@ def _write(documents: Sequence[Document], out: Path, options: argparse.Namespace
             f"{out} is a file, and this export has {len(documents)} files.", "Name a folder: --out FOLDER/."
         )
     paths = [out / document.name for document in documents] if folder else [out]
-    there = [path for path in paths if path.exists()]
-    if there and not options.force:
-        raise UsageError(f"{there[0]} is there already.", "Choose another --out, or overwrite it with --force.")
+    existing = [path for path in paths if path.exists()]
+    if existing and not options.force:
+        raise UsageError(f"{existing[0]} is there already.", "Choose another --out, or overwrite it with --force.")
     try:
         for path, document in zip(paths, documents, strict=True):
             path.parent.mkdir(parents=True, exist_ok=True)

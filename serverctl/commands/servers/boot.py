@@ -122,9 +122,9 @@ def _systemctl(*words: str) -> None:
     """Ask the user's systemd. Raises EnvironmentLacksError if it refuses."""
     done = subprocess.run(["systemctl", "--user", *words], check=False, capture_output=True, text=True)
     if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+        reason = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
         raise EnvironmentLacksError(
-            f"systemd did not take it: {said.rstrip('.')}.", "`systemctl --user status` says whether yours runs."
+            f"systemd did not take it: {reason.rstrip('.')}.", "`systemctl --user status` says whether yours runs."
         )
 
 

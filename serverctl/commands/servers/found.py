@@ -110,8 +110,8 @@ def _check(options: argparse.Namespace, flags: Sequence[str], state: State) -> N
 def _differences(options: argparse.Namespace, flags: Sequence[str], state: State) -> Iterator[str]:
     """Yield what a command line names and a running server has otherwise."""
     request = read_request(Folder(state.name).request_file)
-    asked, given = absorbed(Goal(overrides=own_settings(options), extra=tuple(flags))), absorbed(request.goal)
-    has = {**given.overrides, **state.plan.get("settings", {})}
+    goal, running = absorbed(Goal(overrides=own_settings(options), extra=tuple(flags))), absorbed(request.goal)
+    has = {**running.overrides, **state.plan.get("settings", {})}
     named = {
         "preset": (options.preset, request.goal.preset or load_presets().default),
         "port": (options.port, state.port or request.port),
@@ -120,7 +120,7 @@ def _differences(options: argparse.Namespace, flags: Sequence[str], state: State
         "screen": (options.screen and parse_screen(options.screen), request.goal.screen),
         "vllm-python": (options.vllm_python, request.vllm_python),
         "cpu": (options.cpu or None, request.processor),
-        **{name: (value, has.get(name)) for name, value in asked.overrides.items()},
+        **{name: (value, has.get(name)) for name, value in goal.overrides.items()},
     }
     for name, (wanted, found) in named.items():
         if wanted is not None and wanted != found:
@@ -129,8 +129,8 @@ def _differences(options: argparse.Namespace, flags: Sequence[str], state: State
         yield "it has another key"
     if options.gpus is not None and len(request.cards) > options.gpus:
         yield f"it uses {counted(len(request.cards), 'card')}, not {options.gpus}"
-    words = list(asked.extra)
-    if words and not any(words == list(given.extra[at : at + len(words)]) for at in range(len(given.extra))):
+    words = list(goal.extra)
+    if words and not any(words == list(running.extra[at : at + len(words)]) for at in range(len(running.extra))):
         yield f"it was started without {' '.join(words)}"
 
 

@@ -119,10 +119,10 @@ def lines_of(look: Look) -> list[str]:
     span = "" if since is None or state.phase not in LIVE else f" for {_span(time.time() - since)}"
     lines = [f"{state.name}: {state.phase}{span}"]
     if state.phase in LIVE:
-        what = state.model
+        model = state.model
         if state.source and not state.source.endswith(state.model):
-            what = f"{state.model} ({state.source})"
-        lines.append(f"  model      {what}, vLLM {state.vllm}" if what else f"  {state.message}")
+            model = f"{state.model} ({state.source})"
+        lines.append(f"  model      {model}, vLLM {state.vllm}" if model else f"  {state.message}")
     if state.phase in LIVE and state.models:
         lines.append(f"  swaps      {', '.join(state.models)}")
     if state.is_ready:

@@ -106,10 +106,10 @@ _HOW = ("again", "name", "foreground", "no_wait", "yes", "json")
 
 def _again(options: argparse.Namespace, parser: Parser, flags: Sequence[str]) -> int:
     """Start the last server as it was, with those that the same `up` started."""
-    said = [action for action in parser.arguments() if action.option_strings and hasattr(options, action.dest)]
+    actions = [action for action in parser.arguments() if action.option_strings and hasattr(options, action.dest)]
     other = [
         action.option_strings[0]
-        for action in said
+        for action in actions
         if action.dest not in _HOW and getattr(options, action.dest) not in (action.default, [])
     ]
     if other or flags:

@@ -153,18 +153,18 @@ def resolve(written: str, base: Path) -> Path:
 
 def parse_request(raw: bytes, number: int) -> Request:
     """Read one line as a request; the default id is the line's number. Raises LineError."""
-    given = {name: value for name, value in _document(raw).items() if value is not None}
-    for name in (name for name in given if name not in _FIELDS):
+    fields = {name: value for name, value in _document(raw).items() if value is not None}
+    for name in (name for name in fields if name not in _FIELDS):
         if name in _NOT_HERE:
             raise LineError(f"{name!r} cannot be set in a line")
         if near := difflib.get_close_matches(name, _FIELDS, 1, 0.8):
             raise LineError(f"there is no field {name!r}: did you mean {near[0]!r}?")
-    if type(given.setdefault("id", number)) is int:
-        given["id"] = str(given["id"])
-    if isinstance(given.get("image"), str):
-        given["image"] = [given["image"]]
+    if type(fields.setdefault("id", number)) is int:
+        fields["id"] = str(fields["id"])
+    if isinstance(fields.get("image"), str):
+        fields["image"] = [fields["image"]]
     try:
-        return Request.model_validate(given)
+        return Request.model_validate(fields)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         if problem["type"] == "value_error":

@@ -77,12 +77,12 @@ def _answer(name: str, completion: Any, seconds: float) -> Answer:
     """Read an answer out of a completion. Raises ValueError if it holds none."""
     reader = AnswerReader(max_chars=sys.maxsize)  # all of it is here already
     reader.take(completion)
-    said = reader.answer()
-    if not (said.content or said.reasoning or said.finish_reason):
+    answer = reader.answer()
+    if not (answer.content or answer.reasoning or answer.finish_reason):
         raise ValueError("there is no answer in it")
-    counted = said.usage
+    counted = answer.usage
     usage = {"prompt_tokens": counted.prompt, "completion_tokens": counted.completion, "cached_tokens": counted.cached}
-    return Answer(name, said.content, said.reasoning or None, said.finish_reason, usage, seconds)
+    return Answer(name, answer.content, answer.reasoning or None, answer.finish_reason, usage, seconds)
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class Batch:
     index: Index  # its lines
     answers: AnswersFile
     defaults: Mapping[str, Any]  # of lines that do not say
-    told: Callable[["Outcome"], None]  # called at the beginning, and after each answer
+    on_progress: Callable[["Outcome"], None]  # called at the beginning, and after each answer
     fit: Fit | None = None  # the size at which images are sent; None leaves them as they are
     todo: dict[int, str] = field(init=False)  # ids of the requests without an answer, by their lines
     outcome: Outcome = field(init=False)
@@ -123,7 +123,7 @@ class Batch:
     def begin(self) -> None:
         """Forget failures that are tried again, and record the broken lines. Raises MaiError (a full disk)."""
         self.answers.forget_failures(self.todo.values())
-        self.told(self.outcome)
+        self.on_progress(self.outcome)
         for name, message in self.index.broken.items():
             self._keep(Answer(name, kind="line", message=f"{name}: {message}."))
 
@@ -176,4 +176,4 @@ class Batch:
             self.outcome.cut_off += answer.finish_reason == "length"
         else:
             self.outcome.errors[answer.kind] += 1
-        self.told(self.outcome)
+        self.on_progress(self.outcome)

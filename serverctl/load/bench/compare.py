@@ -100,24 +100,24 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def _verdict(name: str, first: str, differences: Sequence[tuple[Setting, Difference | None]]) -> Verdict:
     """The verdict over all settings: "better" is better in one setting and worse in none."""
-    said = {one.verdict for _, one in differences if one is not None}
+    outcomes = {one.verdict for _, one in differences if one is not None}
     judgement: Judgement = "cannot tell"
-    if {"lower", "higher"} <= said:
+    if {"lower", "higher"} <= outcomes:
         judgement = "it depends"
-    elif "lower" in said or "higher" in said:
-        judgement = "better" if "lower" in said else "worse"
-    numbers = "; ".join(f"{one.told(' to ')} with {setting}" for setting, one in differences if one is not None)
-    whole = f"requests take {numbers}" if numbers else "they have no answered request in common"
+    elif "lower" in outcomes or "higher" in outcomes:
+        judgement = "better" if "lower" in outcomes else "worse"
+    numbers = "; ".join(f"{one.text(' to ')} with {setting}" for setting, one in differences if one is not None)
+    summary = f"requests take {numbers}" if numbers else "they have no answered request in common"
     if name.removesuffix(AGAIN) == first.removesuffix(AGAIN) and judgement != "cannot tell":
-        because = f"{name} is {first} itself, and yet {whole}: this machine is too busy now to compare anything."
+        because = f"{name} is {first} itself, and yet {summary}: this machine is too busy now to compare anything."
         return Verdict(name, "cannot tell", because)
     words = {"better": "is better than", "worse": "is worse than"}.get(judgement)
     if words:
-        return Verdict(name, judgement, f"{name} {words} {first}: {whole}.")
-    if said == {"disturbed"}:
-        whole += "; this program was held up for as long as they differ by"
+        return Verdict(name, judgement, f"{name} {words} {first}: {summary}.")
+    if outcomes == {"disturbed"}:
+        summary += "; this program was held up for as long as they differ by"
     less = "whether it is better cannot be told" if judgement == "cannot tell" else "it depends on the setting"
-    return Verdict(name, judgement, f"{name} against {first}: {less}; {whole}.")
+    return Verdict(name, judgement, f"{name} against {first}: {less}; {summary}.")
 
 
 def _judged(

@@ -240,10 +240,10 @@ class _Bench:
             server = server_side(self.before, await asyncio.to_thread(snapshot_of, self.endpoint))
         planned = sum(map(len, self.groups))
         if self.samples:
-            whole = len(self.samples) == planned
-            asked = self.workload.max_tokens if self.setting.cache != "replayed" else 0
+            complete = len(self.samples) == planned
+            max_tokens = self.workload.max_tokens if self.setting.cache != "replayed" else 0
             self.measurements.append(
-                Measurement(self.setting, tuple(self.samples), self.seconds, server, asked, self.lag_ms, whole)
+                Measurement(self.setting, tuple(self.samples), self.seconds, server, max_tokens, self.lag_ms, complete)
             )
         self.done += planned
 

@@ -42,8 +42,8 @@ def print_comparison(reports: Sequence[Report], console: "Console") -> None:
     for setting, rows in groupby(compared(reports), key=lambda row: row.setting):
         _heading(table, str(setting))
         for row in rows:
-            told = ("" if one is None else f"{one.told()} {one.verdict or ''}" for one in row.differences)
-            cells = (f"{_number(value, 1)}  {text}".rstrip() for value, text in zip(row.values, told, strict=True))
+            texts = ("" if one is None else f"{one.text()} {one.verdict or ''}" for one in row.differences)
+            cells = (f"{_number(value, 1)}  {text}".rstrip() for value, text in zip(row.values, texts, strict=True))
             table.add_row(f"  {labels[row.quantity]}", *cells)
     console.print(table)
     for verdict in verdicts(reports):

@@ -57,7 +57,7 @@ class Difference:
     high: float | None = None  # upper end
     verdict: Verdict | None = None  # "within noise" if the interval holds 1; None for numbers that are not judged
 
-    def told(self, between: str = "-") -> str:
+    def text(self, between: str = "-") -> str:
         """Return the ratio and its interval as text."""
         return f"x{self.ratio:.2f}" + ("" if self.low is None else f" ({self.low:.2f}{between}{self.high:.2f})")
 
@@ -70,16 +70,16 @@ def compare_pairs(first: Sequence[float | None], other: Sequence[float | None], 
     None without any pair.
     """
     pairs = [(a, b) for a, b in zip(first, other, strict=False) if a is not None and b is not None]
-    whole = sum(a for a, _ in pairs)
-    if not pairs or not whole:
+    total = sum(a for a, _ in pairs)
+    if not pairs or not total:
         return None
-    ratio = sum(b for _, b in pairs) / whole
+    ratio = sum(b for _, b in pairs) / total
     if len(pairs) < LEAST_SAMPLES:
         return Difference(ratio, verdict="too few samples")
     count = max(_LEAST_GROUPS, len(pairs) // together)
     cuts = [len(pairs) * number // count for number in range(count + 1)]
     beside = [sum(b - ratio * a for a, b in pairs[begin:end]) for begin, end in pairwise(cuts)]
-    spread = math.sqrt(count / (count - 1) * sum(one**2 for one in beside)) / whole
+    spread = math.sqrt(count / (count - 1) * sum(one**2 for one in beside)) / total
     half = _student(count - 1) * spread
     # A ratio's spread is a factor: half as long and twice as long are equally far from equal.
     factor = math.exp(min(half / ratio, 20.0)) if ratio > 0 else 1.0

@@ -147,12 +147,12 @@ def _of_service(window: Window, parts: Parts, vision: float) -> Bottleneck:
     kind = max(seconds, key=lambda one: seconds[one])
     others = f", {slowed:.2f} s of it for prompts of other requests during its answer" if slowed >= 0.01 else ""
     before = f"{parts.images:.2f} s before the engine has them, {tower:.2f} s in the vision tower"
-    what = {
+    cause = {
         "images": f"are spent on its images ({before})",
         "prefill": f"are spent on computing prompts{others}",
         "decode": "are spent on writing the answer",
     }[kind]
-    return Bottleneck(kind, f"{seconds[kind]:.2f} s of {parts.whole:.2f} s ({seconds[kind] / parts.whole:.0%}) {what}")
+    return Bottleneck(kind, f"{seconds[kind]:.2f} s of {parts.whole:.2f} s ({seconds[kind] / parts.whole:.0%}) {cause}")
 
 
 def _vision_operations(vision: VisionShape, tokens: float) -> float:

@@ -118,9 +118,9 @@ def _layout(group: Group, model: Model, draft: Draft, inputs: PlanInputs, wanted
         if budget.longest_context >= wanted:
             break
     if budget.kv <= 0 or size > most:
-        asked = f"{wished} of " if wished else ""
+        prefix = f"{wished} of " if wished else ""
         raise CannotPlanError(
-            f"{model.name} does not fit on {asked}{len(group.cards)} x {group.first.name}: of a card's "
+            f"{model.name} does not fit on {prefix}{len(group.cards)} x {group.first.name}: of a card's "
             f"{group.first.total_gib:.0f} GiB its weights take {budget.weights / GIB:.0f}.",
             "Use a smaller model or more cards.",
         )

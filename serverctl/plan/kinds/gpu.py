@@ -56,11 +56,11 @@ def compose(
         budget = budgeted(draft.settings())
     needed = _needed(draft, images, tokens, thoughts)
     # At least as long as all wanted screenshots need: hybrid models keep many screenshots in little memory.
-    whole = 0 if draft.has("max_model_len") else math.ceil(needed / CUDA_BLOCK) * CUDA_BLOCK
-    cap = max(limits.max_model_len + thoughts, preset.least_context, whole)
+    image_context = 0 if draft.has("max_model_len") else math.ceil(needed / CUDA_BLOCK) * CUDA_BLOCK
+    cap = max(limits.max_model_len + thoughts, preset.least_context, image_context)
     if isinstance(fixed := draft.values.get("max_model_len"), int):
         cap = min(cap, fixed)
-    context = _decide_context(draft, model, budget, cap, whole)
+    context = _decide_context(draft, model, budget, cap, image_context)
     if model.shape.vision is not None:
         most = preset.settings.get("images") or SCREENSHOTS_IN_BLOCKS * images
         _decide_images(draft, model, images, tokens, min(most, (context - TEXT_TOKENS - thoughts) // max(tokens, 1)))
@@ -146,8 +146,8 @@ def _needed(draft: Draft, images: int, tokens: int, thoughts: int) -> int:
     return max(wanted * tokens + TEXT_TOKENS + thoughts, 0 if fixed else draft.preset.least_context)
 
 
-def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int, whole: int) -> int:
-    """Choose the context, or check the user's. Return 0 if none fits. `whole` holds all wanted screenshots."""
+def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int, image_context: int) -> int:
+    """Choose the context, or check the user's. Return 0 if none fits. `image_context` holds all wanted screenshots."""
     most, longest = model.shape.text.max_positions, budget.longest_context
     wished = draft.values.get("max_model_len")
     if budget.used + max(0, budget.kv) > budget.total:  # a KV cache of fixed size does not fit on the card
@@ -158,7 +158,7 @@ def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int, whole:
         measured = draft.reasons["max_model_len"].source == "repair"  # vLLM itself reported that this context fits
         return int(wished) if wished <= most and (measured or longest >= wished) else 0
     bound = min(cap, most) // CUDA_BLOCK * CUDA_BLOCK  # the model's own maximum (128,000) is a choice, too
-    within = sorted({step for step in (*CONTEXT_STEPS, whole) if 0 < step <= bound} | {bound})
+    within = sorted({step for step in (*CONTEXT_STEPS, image_context) if 0 < step <= bound} | {bound})
     steps = [step for step in within if (step + budget.states * budget.block) * _SLACK <= budget.kv_tokens]
     if not steps:
         steps = [step for step in within[:2] if step <= longest]

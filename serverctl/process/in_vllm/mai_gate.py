@@ -41,8 +41,8 @@ class Gate:
 
 def has_key(headers: Headers, key: bytes) -> bool:
     """Whether a request brings the key."""
-    scheme, _, given = header(headers, "authorization").partition(b" ")
-    known = hmac.compare_digest(given.strip(), key)
+    scheme, _, token = header(headers, "authorization").partition(b" ")
+    known = hmac.compare_digest(token.strip(), key)
     return bool(key) and scheme.lower() == b"bearer" and known
 
 

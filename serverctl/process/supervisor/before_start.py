@@ -68,13 +68,13 @@ def _machine(plan: Plan, environ: Mapping[str, str]) -> None:
             f"{needed / GIB:.0f} GiB.",
             "Start from a shell without that limit: `ulimit -v unlimited`, or ask who set it.",
         )
-    said, ours = environ.get(_BIND, ""), sorted(os.sched_getaffinity(0))
-    missing = sorted(_cores(said) - {*ours}) if plan.vendor == "cpu" else []
+    binding, ours = environ.get(_BIND, ""), sorted(os.sched_getaffinity(0))
+    missing = sorted(_cores(binding) - {*ours}) if plan.vendor == "cpu" else []
     if missing:
         together = f"{ours[0]} to {ours[-1]}" if len(ours) == ours[-1] - ours[0] + 1 else str(ours)
         raise NoStartError(
             "VALUE",
-            f"{_BIND}={said} names core {missing[0]}, and this program may use {together}.",
+            f"{_BIND}={binding} names core {missing[0]}, and this program may use {together}.",
             f"Unset {_BIND}, or name cores that are there.",
         )
 
@@ -158,8 +158,8 @@ def _object(place: Place, file: str) -> Mapping[str, Any]:
 
 
 def _content(token: object) -> str:
-    said = token.get("content") if isinstance(token, Mapping) else token
-    return said if isinstance(said, str) else ""
+    text = token.get("content") if isinstance(token, Mapping) else token
+    return text if isinstance(text, str) else ""
 
 
 def _image_mark(place: Place) -> str:

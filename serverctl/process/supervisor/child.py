@@ -99,8 +99,8 @@ class Child:
         pending = b""
         while chunk := await self._process.stdout.read(_CHUNK):
             pending += chunk
-            *whole, pending = pending.replace(b"\r\n", b"\n").split(b"\n")
-            for raw in whole:
+            *lines, pending = pending.replace(b"\r\n", b"\n").split(b"\n")
+            for raw in lines:
                 self._take(raw)
             if b"\r" in pending:  # a progress bar redraws itself without a line end
                 self._take(pending, keep=False)

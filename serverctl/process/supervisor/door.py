@@ -271,18 +271,18 @@ class Door:
         except OSError:
             return False
         request.write(head.to_bytes())
-        asked = asyncio.create_task(_pass_on(reader, request))
-        answered = asyncio.create_task(_pass_on(answer, writer))
+        request_task = asyncio.create_task(_pass_on(reader, request))
+        answer_task = asyncio.create_task(_pass_on(answer, writer))
         try:
-            await asyncio.wait((asked, answered), return_when=asyncio.FIRST_COMPLETED)
-            if not answered.done() and not reader.at_eof() and reader.exception() is None:
-                await asyncio.wait((answered,))  # the engine answered before it had read everything
-            is_silent = answered.done() and not answered.result()
+            await asyncio.wait((request_task, answer_task), return_when=asyncio.FIRST_COMPLETED)
+            if not answer_task.done() and not reader.at_eof() and reader.exception() is None:
+                await asyncio.wait((answer_task,))  # the engine answered before it had read everything
+            is_silent = answer_task.done() and not answer_task.result()
         finally:
             request.close()  # vLLM stops computing an answer that nobody reads
-            for task in (asked, answered):
+            for task in (request_task, answer_task):
                 task.cancel()
-            await asyncio.wait((asked, answered))
+            await asyncio.wait((request_task, answer_task))
         if is_silent:  # the engine died
             await _refuse(reader, writer)
         return True

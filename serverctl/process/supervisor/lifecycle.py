@@ -324,10 +324,10 @@ class Owner:
         while child.report.stage < Stage.ENGINE or not await asyncio.to_thread(probe.is_healthy, self._engine):
             await asyncio.sleep(_POLL_STARTING)
         self._set("probing", "Asking about a picture and words whose tokens are known.")
-        asked = (self._engine, prepared.plan, self._timeouts.answer)
-        verdict = await asyncio.to_thread(question, *asked)
+        arguments = (self._engine, prepared.plan, self._timeouts.answer)
+        verdict = await asyncio.to_thread(question, *arguments)
         if verdict.silent and not verdict.refused and not child.exited.is_set():
-            verdict = await asyncio.to_thread(question, *asked)
+            verdict = await asyncio.to_thread(question, *arguments)
         context = await asyncio.to_thread(probe.served_context, self._engine) if verdict.ok else None
         if context is not None:
             self.state.limits["context"] = context
@@ -411,9 +411,9 @@ class Owner:
         got = 0
         if plan.model.local is None and child.report.stage < Stage.LOADED and "/" in plan.model.source:
             got = downloaded_bytes(plan.model.source)
-            whole = plan.model.checkpoint_bytes or plan.model.weight_bytes(plan.model.own_precision)
+            total = plan.model.checkpoint_bytes or plan.model.weight_bytes(plan.model.own_precision)
             if got:
-                self.state.download = Download(bytes=got, total=max(whole, got))
+                self.state.download = Download(bytes=got, total=max(total, got))
         return child.lines, got
 
     def _on_line(self, report: StartReport) -> None:

@@ -47,17 +47,17 @@ def supervise(
             _raise_file_limit()
             return asyncio.run(_run(owner, in_foreground=request is not None))
         except OSError as error:
-            told = cannot_write(folder.path, error)
-            _leave(folder, owner, str(told))
-            return told.exit_status
+            write_error = cannot_write(folder.path, error)
+            _leave(folder, owner, str(write_error))
+            return write_error.exit_status
         except MaiError as error:
             _leave(folder, owner, str(error))
             return error.exit_status
         except Exception:
             text = traceback.format_exc()
             remark(*text.splitlines())
-            said = f"mai-server itself failed: {text.strip().splitlines()[-1]}."
-            _leave(folder, owner, f"{said} The whole is in {folder.supervisor_log}.")
+            message = f"mai-server itself failed: {text.strip().splitlines()[-1]}."
+            _leave(folder, owner, f"{message} The whole is in {folder.supervisor_log}.")
             return ExitStatus.NOT_DONE
 
 

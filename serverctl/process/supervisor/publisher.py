@@ -46,18 +46,18 @@ class Publisher:
 
     def refresh(self) -> bool:
         """Write the state if needed. Return False if the folder is gone, since clients could not find the server."""
-        now, there = time.monotonic(), True
+        now, exists = time.monotonic(), True
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY
             if file_stamp(self._folder.state_file) != self._written_as:
                 self._written = ""
             if self._lock is not None and (file_stamp(self._folder.lock_file) or (0, 0))[0] != self._lock[0]:
                 self._state.note(time.time(), "Its folder was removed, so the server is stopped.")
-                there = False
+                exists = False
             if self._state.is_ready:
                 self._folder.open_gate()  # in case the process that closed it was killed
             if self._log.trouble and self._log.trouble != self._trouble:
                 self._trouble = self._log.trouble
                 self._state.note(time.time(), self._trouble)
         self.flush()
-        return there
+        return exists

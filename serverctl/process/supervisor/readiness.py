@@ -63,16 +63,16 @@ def question(server: Endpoint, plan: Plan, seconds: float) -> Verdict:
             return Verdict(wrong="it has no chat template: it refuses every conversation")
         if answer.status == 400 and "template" in answer.body:  # some error of Jinja
             return Verdict(wrong=f"its chat template is broken, so it refuses every conversation: {answer.body[:300]}")
-        said = f"HTTP {answer.status}: {answer.body}" if answer.status else answer.body
-        return Verdict(silent=said, refused=answer.status is not None)
+        reason = f"HTTP {answer.status}: {answer.body}" if answer.status else answer.body
+        return Verdict(silent=reason, refused=answer.status is not None)
     wrong = _choice(answer) or (_picture(server, plan, answer, system) if sees else "")
     return Verdict(wrong=wrong, seconds=took)
 
 
 def _words(server: Endpoint) -> str:
     """Return what is wrong with the tokens of WORDS; "" if they are correct or cannot be checked."""
-    asked = {"model": server.model, "prompt": WORDS, "add_special_tokens": False}
-    tokens = _of(server.ask("/tokenize", asked, 20.0), "tokens")
+    payload = {"model": server.model, "prompt": WORDS, "add_special_tokens": False}
+    tokens = _of(server.ask("/tokenize", payload, 20.0), "tokens")
     if not isinstance(tokens, list):
         return ""  # the server has no /tokenize
     if not len(WORDS.split()) <= len(tokens) <= len(WORDS):
@@ -96,8 +96,8 @@ def _picture(server: Endpoint, plan: Plan, answer: Answer, system: bool) -> str:
     """Return what is wrong with the number of image tokens in `answer`; "" if it is correct or cannot be checked."""
     usage = _of(answer, "usage")
     seen = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    asked = {"model": server.model, "messages": probe.question(False, system)}
-    alone = _of(server.ask("/tokenize", asked, 20.0), "count")
+    payload = {"model": server.model, "messages": probe.question(False, system)}
+    alone = _of(server.ask("/tokenize", payload, 20.0), "count")
     if not isinstance(seen, int) or not isinstance(alone, int):
         return ""
     more = seen - alone

@@ -155,9 +155,9 @@ class Watchdog:
 
     def look(self) -> tuple[str, str]:
         """Return the current problem, and why the server counts as dead; "" each if there is none. Blocking."""
-        asked = time.monotonic()
+        started = time.monotonic()
         healthy = probe.is_healthy(self._server, min(5.0, self._timeouts.deaf))
-        self._deaf_since = None if healthy else self._deaf_since or asked
+        self._deaf_since = None if healthy else self._deaf_since or started
         if time.monotonic() >= self._next_beat:
             self._take(self.beat())
         deaf = 0.0 if self._deaf_since is None else time.monotonic() - self._deaf_since

@@ -23,19 +23,19 @@ def focused_entry(now: Now) -> Element | None:
     return None if field is None or "multi_line" in field.states or field.box.height > 60 else field
 
 
-def seen(check: Callable[[], _T], what: str, times: int = _MOST_WAITS) -> Steps[_T]:
+def seen(check: Callable[[], _T], subject: str, times: int = _MOST_WAITS) -> Steps[_T]:
     """Wait for something to be shown. Return the last result of `check`."""
-    return (yield from until(check, f"{what} is not to be seen yet: wait.", times, _SECONDS))
+    return (yield from until(check, f"{subject} is not to be seen yet: wait.", times, _SECONDS))
 
 
-def field_held(now: Now, text: str, what: str) -> Steps[bool]:
+def field_held(now: Now, text: str, subject: str) -> Steps[bool]:
     """Wait until the focused field contains exactly this text."""
-    return (yield from seen(lambda: (field := focused_entry(now)) is not None and (field.value or "") == text, what))
+    return (yield from seen(lambda: (field := focused_entry(now)) is not None and (field.value or "") == text, subject))
 
 
-def shown_or_left(now: Now, check: Callable[[], Verdict | None], what: str, why: Callable[[], str]) -> Pursuit:
+def shown_or_left(now: Now, check: Callable[[], Verdict | None], subject: str, why: Callable[[], str]) -> Pursuit:
     """Wait for evidence. Without it close the dialog, and return Stuck with the reason."""
-    return (yield from seen(check, what)) or (yield from leave(now, why(), check))
+    return (yield from seen(check, subject)) or (yield from leave(now, why(), check))
 
 
 def replace_name(words: str, name: str) -> Steps[str]:
@@ -70,8 +70,8 @@ def leave(now: Now, why: str, done: Callable[[], Verdict | None] = lambda: None)
         left = yield press("Leave it as it was.", "escape")
         if (verdict := done()) is not None:
             return verdict
-        asked = len(now.scene.windows) < len(left.scene.windows)
-        if not (asked and focused_entry(now) is not None):
+        window_closed = len(now.scene.windows) < len(left.scene.windows)
+        if not (window_closed and focused_entry(now) is not None):
             break
     return Stuck(why)
 

@@ -40,6 +40,6 @@ def times(text: str) -> tuple[str, int]:
     match = _COUNT.search(text)
     if match is None:
         return text, 1
-    said = (match["word"] or match["number"]).lower()
-    words = next((words for words in (_TIMES, _NUMBERS) if said in words), None)
-    return text[: match.start()], max(1, min(words.index(said) + 1 if words else int(said), _MOST_TIMES))
+    word = (match["word"] or match["number"]).lower()
+    words = next((words for words in (_TIMES, _NUMBERS) if word in words), None)
+    return text[: match.start()], max(1, min(words.index(word) + 1 if words else int(word), _MOST_TIMES))

@@ -159,8 +159,8 @@ def _change(part: Part, match: Groups) -> list[Goal] | None:
     is_up = re.fullmatch(fragment("up"), way) is not None
     if what != match["what"]:
         return [SetValue(target, 100.0 if is_up else 0.0, "%")]
-    if not (said := part.shown(match["to"] or match["by"])):
+    if not (shown := part.shown(match["to"] or match["by"])):
         return [SetValue(target, direction="up" if is_up else "down")]
-    if (amount := amount_of(said)) is None:
-        return [Choose(said, target)] if match["to"] else None
+    if (amount := amount_of(shown)) is None:
+        return [Choose(shown, target)] if match["to"] else None
     return [SetValue(target, *amount, "" if match["to"] else "up" if is_up else "down")]

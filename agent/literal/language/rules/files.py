@@ -38,23 +38,23 @@ _VAGUE = re.compile(
 
 
 def _make_folder(part: Part, match: Groups) -> list[Goal]:
-    name, where = match["name"], match["where"]
-    if not where:
-        name, where = _with_place(name)
+    name, place = match["name"], match["where"]
+    if not place:
+        name, place = _with_place(name)
     if _NO_NAME.match(name):
         raise NotUnderstoodError("I do not know what to call the folder: “create a folder called X in Y”.")
     items = split_list(name)[0] if match["several"] else [name]
-    return [MakeFolder(_file_name(part, item), _where(part, where)) for item in items]
+    return [MakeFolder(_file_name(part, item), _where(part, place)) for item in items]
 
 
 def _rename(part: Part, match: Groups) -> list[Goal]:
-    old, where = _with_place(match["old"])
-    new, there = (match["new"], "") if where else _with_place(match["new"])
-    return [Rename(_named(part, old), _file_name(part, new), _where(part, where or there))]
+    old, place = _with_place(match["old"])
+    new, new_place = (match["new"], "") if place else _with_place(match["new"])
+    return [Rename(_named(part, old), _file_name(part, new), _where(part, place or new_place))]
 
 
 def _trash(part: Part, match: Groups) -> list[Goal] | None:
-    what, where = _with_place(match["what"])
+    what, place = _with_place(match["what"])
     goals: list[Goal] = []
     for item in split_list(what)[0]:
         bare = _without_kind(item)
@@ -64,13 +64,13 @@ def _trash(part: Part, match: Groups) -> list[Goal] | None:
             raise NotUnderstoodError(
                 f"I delete nothing that is not named: which file or folder is “{part.shown(item)}”?"
             )
-        goals.append(Trash(_named(part, item), _where(part, where, home="~")))
+        goals.append(Trash(_named(part, item), _where(part, place, home="~")))
     return goals
 
 
 def _transfer(part: Part, match: Groups) -> list[Goal] | None:
     """ "move plan.txt into Documents": only for what surely is a file or folder."""
-    what, where = _with_place(match["what"])
+    what, place = _with_place(match["what"])
     to = match["to"]
     named = [(_without_kind(item), item) for item in split_list(what)[0]]
     if not all(_SURELY_A_FILE.fullmatch(bare) or bare != _ARTICLE.sub("", item) for bare, item in named):
@@ -81,7 +81,7 @@ def _transfer(part: Part, match: Groups) -> list[Goal] | None:
     folder = it or _where(part, to) or "~"
     _file_name(part, it or re.sub(r"^(?:the|my) ", "", to, flags=re.IGNORECASE))
     copy = match["verb"].casefold() == "copy"
-    return [Transfer(_file_name(part, bare), folder, _where(part, where, home="~"), copy) for bare, _ in named]
+    return [Transfer(_file_name(part, bare), folder, _where(part, place, home="~"), copy) for bare, _ in named]
 
 
 def _replace_text(part: Part, match: Groups) -> list[Goal] | None:
@@ -153,9 +153,9 @@ def _with_place(text: str, words: str = r"in|inside|within|on(?= the| my)|under|
     return (found["what"], found["where"]) if found else (text, "")
 
 
-def _saved_name(part: Part, name: str, where: str) -> str:
-    if not where and part.quotation(name) is None:
-        name, where = _with_place(name, r"in|to|into|on(?= the| my)|under")
+def _saved_name(part: Part, name: str, place: str) -> str:
+    if not place and part.quotation(name) is None:
+        name, place = _with_place(name, r"in|to|into|on(?= the| my)|under")
     bare = re.sub(r"^(?:(?:the|a) )?(?:file )?(?:called |named )?", "", name, flags=re.IGNORECASE)
-    shown, folder = _file_name(part, bare or name), _where(part, where)
+    shown, folder = _file_name(part, bare or name), _where(part, place)
     return f"{folder.rstrip('/')}/{shown}" if folder else shown
