@@ -126,8 +126,9 @@ def end_marked(variable: str, value: str, grace: float = 0.0, seconds: float = 1
     """
     import psutil
 
-    began, pids = time.monotonic(), set[int]()
-    while left := marked_processes(variable, value):
+    began, ended = time.monotonic(), dict[int, psutil.Process]()
+    # An ending process loses its environment before it is gone: the first one of a PID namespace waits for the others.
+    while (left := marked_processes(variable, value)) or any(map(_runs, ended.values())):
         waited = time.monotonic() - began
         if waited >= seconds:
             break
@@ -135,11 +136,20 @@ def end_marked(variable: str, value: str, grace: float = 0.0, seconds: float = 1
             with suppress(psutil.Error):
                 if waited >= grace:
                     process.kill()
-                elif process.pid not in pids:
+                elif process.pid not in ended:
                     process.terminate()
-            pids.add(process.pid)
+            ended[process.pid] = process
         time.sleep(0.02)
-    return sorted(pids)
+    return sorted(ended)
+
+
+def _runs(process: "psutil.Process") -> bool:
+    import psutil
+
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def pid_here(pid: int, variable: str, value: str | None) -> int:

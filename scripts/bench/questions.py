@@ -372,10 +372,11 @@ def _opened(told: str) -> tuple[str, ...]:
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--list", action="store_true", help="print every question")
+    arguments.add_argument("--only", default="", metavar="TEXT", help="the lists with this text in their name")
     arguments.add_argument("--runs", type=Path, help="a folder of recorded runs")
     options = arguments.parse_args()
     policy = Policy.load("risky")
-    tasks = [(path.stem, list(ordinary(path))) for path in sorted(DATA.glob("ordinary*.toml"))]
+    tasks = [(path.stem, list(ordinary(path))) for path in sorted(DATA.glob(f"ordinary*{options.only}*.toml"))]
     if options.runs:
         tasks.append((f"recorded runs of {options.runs}", list(recorded(options.runs))))
     every_count: list[int] = []
@@ -388,7 +389,7 @@ def main() -> int:
     print(f"all lists: {len(every_count)} ordinary tasks, {sum(every_count)} questions, "
           f"mean {statistics.mean(every_count):.2f}, most {max(every_count)}")  # fmt: skip
     unasked = total = 0
-    for path in sorted(DATA.glob("risky*.toml")):
+    for path in sorted(DATA.glob(f"risky*{options.only}*.toml")):
         asked = [(why, task, ask(policy, task)) for why, task in risky(path)]
         unasked += tell_risky(path.name, asked, every=options.list)
         total += len(asked)

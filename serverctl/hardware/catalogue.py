@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -60,6 +61,7 @@ def imagine(name: str, count: int = 1, specs: Mapping[str, Any] = MappingProxyTy
     return Hardware(gpus, cpu, driver, links, imagined=True)
 
 
+@cache
 def plain_name(text: str) -> str:
     """Return a card's name without maker and brand, in lower-case letters and digits only."""
     plain = re.sub(r"nvidia|geforce|tesla|[^a-z0-9]", "", text.casefold())

@@ -97,6 +97,7 @@ def snapshot_versions() -> list[str]:
     return config_names("vllm", ".json")
 
 
+@cache
 def snapshot(version: str) -> Capabilities:
     """Return the snapshot of a version. Raises UsageError if there is none."""
     if version not in snapshot_versions():

@@ -15,7 +15,7 @@ BENCHES = {
     "literal_step": (["--rounds", "1"], "tree and new words"),
     "outline": (["--rounds", "1", "--only", "mousepad"], "medians of 1"),
     "policy": (["--rounds", "1"], "of a plain capture"),
-    "questions": ([], "risky actions, 0 unasked"),
+    "questions": (["--only", "no_buttons"], "risky actions, 0 unasked"),
     "recipes": (["--filter", "mousepad-line-numbers"], "1 recorded: {'right': 1}"),
     "step": (["--rounds", "1"], "naive"),
     "stop": (["--runs", "1"], "1 of 1 stops"),

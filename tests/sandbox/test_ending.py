@@ -43,3 +43,18 @@ def test_a_program_that_does_not_listen_is_killed():
     program.stdout.readline()
     assert len(end_marked(MARK, "a-deaf-test", grace=0.2)) == 1
     program.communicate(timeout=10)
+
+
+def test_a_program_that_is_ending_and_bears_the_mark_no_more_is_waited_for():
+    ending = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: os.execve('/bin/sleep', ['sleep', '0.7'], {}))\n"
+        "print(flush=True); time.sleep(60)"
+    )
+    program = subprocess.Popen(
+        [sys.executable, "-c", ending], env={MARK: "an-ending-test"}, stdout=subprocess.PIPE, text=True
+    )
+    program.stdout.readline()
+    assert end_marked(MARK, "an-ending-test", grace=8) == [program.pid]
+    assert program.poll() == 0
+    program.communicate(timeout=10)

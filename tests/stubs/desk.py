@@ -44,7 +44,7 @@ E = TypeVar("E")
 SIZE = Size(256, 256)
 #: Small numbers, so that tests do not wait; what they mean is tested with the screen's room.
 SETTLE = SettleRule(quiet=0.02, cap=0.1, poll=0.005)
-HURRIED = Patience(connect=2, first_token=5, between_tokens=5, notice=5, retries=1, backoff=0.01)
+HURRIED = Patience(connect=2, first_token=20, between_tokens=20, notice=20, retries=1, backoff=0.01)
 
 
 def _small(family: Family) -> ImageRule:

@@ -44,7 +44,7 @@ def check_refusals(text: str, *, final_only: bool = False) -> None:
             continue
         kind = match.lastgroup or "condition"
         depends = kind == "condition" and (match.start() == 0 or bool(_FINAL_CONDITION.fullmatch(match[0])))
-        final = kind == "time" or depends
+        final = kind in ("time", "question") or depends
         if final_only and not final:
             continue
         error = FinalRefusalError if final else NotUnderstoodError

@@ -19,15 +19,15 @@ CHECK = Path(__file__).resolve().parents[2] / "stubs" / "check_arguments.py"
 
 
 def command_lines() -> dict[str, list[str]]:
-    """Command lines that differ in more than numbers and names: all cards, 1 to 8 of them, MAI-UI in every preset, all
-    other models in the default on one card and on eight.
+    """Command lines that differ in more than numbers and names: all cards, one and eight of them with MAI-UI in every
+    preset and all other models in the default, two and four with MAI-UI in the default.
     """
     found: dict[str, list[str]] = {}
     wishes = [(model, preset) for model in MODELS for preset in PRESETS] + [("Qwen3.5-9B", "speculative")]
     others = [(entry.name, "latency") for entry in known_models() if entry.name not in MODELS]
     for name in card_names():
         for count in (1, 2, 4, 8):
-            for model, preset in wishes + (others if count in (1, 8) else []):
+            for model, preset in wishes + others if count in (1, 8) else [(model, "latency") for model in MODELS]:
                 try:
                     made = plan(f"{name}*{count}", model, preset)
                 except MaiError:

@@ -95,14 +95,27 @@ def machine(tmp_path: Path, vllm_python: Path, tiny_model: Path, vllm_environ: d
 def serving(
     tmp_path_factory: pytest.TempPathFactory, vllm_python: Path, tiny_model: Path, vllm_environ: dict[str, str]
 ) -> Iterator[Machine]:
-    """One server for the tests that only talk to it."""
+    """One server for the tests that only talk to it, and for the one after them that ends it."""
     made = Machine(tmp_path_factory.mktemp("serving"), vllm_python, tiny_model, vllm_environ)
     done = made.up()
     assert done.returncode == 0, done.stderr
     yield made
-    down = made.run("down", "--json")
-    assert json.loads(down.stdout)["stopped"] == ["default"]
+    made.run("down", "--json")
     assert made.processes() == [], "down left processes behind"
+
+
+@pytest.fixture(scope="module")
+def changing(
+    tmp_path_factory: pytest.TempPathFactory, vllm_python: Path, tiny_model: Path, vllm_environ: dict[str, str]
+) -> Iterator[Machine]:
+    """One server for the tests that restart and kill it, in their order."""
+    made = Machine(tmp_path_factory.mktemp("changing"), vllm_python, tiny_model, vllm_environ)
+    done = made.up("--set", "max_num_seqs=2")
+    assert done.returncode == 0, done.stderr
+    yield made
+    made.run("down", "--all")
+    for process in made.processes():
+        process.kill()
 
 
 def chat(serving: Machine, text: str, image: str | None = None, **extra: Any) -> dict[str, Any]:
@@ -266,7 +279,7 @@ def test_a_server_of_ours_that_is_named_by_its_address_is_asked_with_its_own_key
 def test_tune_names_the_one_slot_that_eight_clients_wait_for_also_after_they_are_gone(serving: Machine) -> None:
     # Answers of this length take most of the time; with short ones, prompts would be named on a busy machine.
     done = serving.run(
-        "bench", "--size", "64x64", "--requests", "24", "--concurrency", "8", "--max-tokens", "64",
+        "bench", "--size", "64x64", "--requests", "12", "--concurrency", "8", "--max-tokens", "64",
         "--text-tokens", "100", "--cache", "cold",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -312,10 +325,9 @@ def test_a_killed_api_server_is_started_again_and_its_engine_does_not_linger(mac
     assert machine.left_over() == []
 
 
-def test_a_server_that_is_ended_finishes_what_it_has_and_asks_others_to_come_again(machine: Machine) -> None:
+def test_a_server_that_is_ended_finishes_what_it_has_and_asks_others_to_come_again(serving: Machine) -> None:
     """vLLM alone answers with status 500 from the signal until it is gone."""
-    assert machine.up().returncode == 0
-    status = machine.status()
+    status = serving.status()
     port, key = int(status["endpoint"].split(":")[2].split("/")[0]), status["api_key"]
 
     def ask(tokens: int) -> int | None:
@@ -325,46 +337,45 @@ def test_a_server_that_is_ended_finishes_what_it_has_and_asks_others_to_come_aga
     with ThreadPoolExecutor(3) as pool:
         long = [pool.submit(ask, 40) for _ in range(2)]
         time.sleep(0.3)
-        down = pool.submit(machine.run, "down", "--json")
+        down = pool.submit(serving.run, "down", "--json")
         came: list[int | None] = []
         while not down.done():
             came.append(ask(1))
             time.sleep(0.02)
     assert [one.result() for one in long] == [200, 200]
+    assert json.loads(down.result().stdout)["stopped"] == ["default"]
     assert set(came) <= {200, 503, None}
     assert 503 in came
 
 
-def test_no_client_of_a_real_server_notices_other_settings(machine: Machine) -> None:
-    assert machine.up("--set", "max_num_seqs=2").returncode == 0
-    status = machine.status()
+def test_no_client_of_a_real_server_notices_other_settings(changing: Machine) -> None:
+    status = changing.status()
     port, key = int(status["endpoint"].split(":")[2].split("/")[0]), status["api_key"]
     asked = {"model": status["model"], "messages": [{"role": "user", "content": "Count."}], "max_tokens": 4}
     with ThreadPoolExecutor(4) as pool:
-        changing = pool.submit(machine.run, "up", "--restart", "--set", "max_num_seqs=4", "--json")
+        change = pool.submit(changing.run, "up", "--restart", "--set", "max_num_seqs=4", "--json")
 
         def go_on() -> list[int | None]:
             came = [status_of(port, key, asked)]
-            while not changing.done():  # one of these, or the one before, is held while the server starts again
+            while not change.done():  # one of these, or the one before, is held while the server starts again
                 came.append(status_of(port, key, asked))
             return [*came, status_of(port, key, asked)]
 
         clients = [pool.submit(go_on) for _ in range(3)]
-        assert changing.result().returncode == 0, changing.result().stderr
+        assert change.result().returncode == 0, change.result().stderr
         for client in clients:
             assert set(client.result()) == {200}
-    after = machine.status()
+    after = changing.status()
     assert (after["endpoint"], after["api_key"], after["attempt"]) == (status["endpoint"], key, 2)
     assert after["plan"]["settings"]["max_num_seqs"] == 4
 
 
-def test_a_killed_controller_takes_the_server_with_it(machine: Machine) -> None:
-    assert machine.up().returncode == 0
-    status = machine.status()
+def test_a_killed_controller_takes_the_server_with_it(changing: Machine) -> None:
+    status = changing.status()
     os.kill(status["supervisor_pid"], signal.SIGKILL)
-    assert machine.left_over() == []
-    assert machine.status()["phase"] == "failed"
-    assert "killed" in machine.status()["message"]
+    assert changing.left_over() == []
+    assert changing.status()["phase"] == "failed"
+    assert "killed" in changing.status()["message"]
 
 
 def test_a_taken_port_is_said_at_once_and_another_is_not_taken_behind_the_persons_back(machine: Machine) -> None:

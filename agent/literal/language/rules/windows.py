@@ -88,6 +88,8 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     shown = part.shown(bare)
     if shown.casefold() in ("it", "this", "that"):
         return Open(read_target(part, bare).name, inside=place)
+    if re.match(r"(?:it|them) ", bare, re.IGNORECASE):  # "bring it back"
+        raise NotUnderstoodError(f"I do not understand what to do with “{shown}”.")
     browsers = lexicon.programs_of_kind("browser")
     default = bool(place) and lexicon.programs_of_kind(place.casefold()) == browsers
     if address := _page(shown, by_browser=default or lexicon.letters_of(place) in browsers):
