@@ -350,12 +350,14 @@ class _Run:
         if self._dry:
             words = " ".join([*self._said, "Dry run: that is as far as it can be known."])
             return Reply(words, {"action": "answer", "text": words})
-        verified = not self._unverified(kept)
+        unproven = self._unverified(kept)
+        verified = not unproven
         if verified:
             done = "; ".join(map(describe_goal, kept))
             self._said.append(f"{'All other parts' if self._skipped else 'All parts'} are done: {done}.")
         elif not any(isinstance(goal, Repeat) for goal in kept):
-            self._said.append("I did what was asked, but nothing shows that it took effect.")
+            steps = "; ".join(f"{one.words[:1].upper()}{one.words[1:]}" for one in unproven)
+            self._said.append(f"I did what was asked, but nothing proves that it took effect: {steps}.")
         if self._unclear:  # it may have been another wish
             self._said.append(f"You also said “{'”, “'.join(self._unclear)}”, which I could not follow.")
         return _end("success", " ".join(self._said), self._reached, verified=verified and not self._unclear, already=[

@@ -149,7 +149,9 @@ CHANGES = {
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_an_application_changed_on_purpose_stops_it_at_the_step_that_it_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(repeating, "_WAIT", 0.3)  # the application is there before each run
+    # The application is there before each run.
+    for name, short in (("_WAIT", 0.3), ("_MOST_WAITS", 2), ("_MOST_LATE", 3)):
+        monkeypatch.setattr(repeating, name, short)
     inside = {"in": "Notes"}
     steps = [{"type": {"text": "Bread", "into": {"name": "Title", "role": "text", **inside}}},
              {"click": {"name": "Pinned", "role": "check box", "to": "on", **inside}},

@@ -178,6 +178,8 @@ def _came_of(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Purs
             yield wait(f"“{goal.value}” shows no effect yet: wait and look again.")
         elif left and combo is not None and now.scene.menu_is_open:
             yield press("Close the choices again.", "escape")
+    if changes := now.effects_of(attempt).changes[:2]:
+        return Done(f"I chose “{goal.value}”: {'; '.join(changes)}; {words} does not show it", verified=False)
     return Stuck(f"I chose “{goal.value}”, but {words} does not show it.")
 
 
