@@ -153,7 +153,7 @@ class DesktopSurroundings:
         return Situation(
             place,
             elements=elements,
-            asked=self._question(window, place) if presses and _may_agree(names) else "",
+            asked=self._question(window, place) if presses and _may_answer(names) else "",
             fields=self._submitted(window, place, names) if names else (),
             facts=(self._starting(names, place) if presses else frozenset()) | (_UNREAD if unread else frozenset()),
             typed=field.text[: field.start] if field else "",
@@ -204,7 +204,7 @@ class DesktopSurroundings:
             words=words,
             words_at=words_at,
             elements=elements,
-            asked=self._question(found[-1], under) if found and answers and _may_agree(names) else "",
+            asked=self._question(found[-1], under) if found and answers and _may_answer(names) else "",
             fields=self._submitted(found[-1], under, names) if answers and elements else (),
             facts=facts,
         ), found[-1].id if found and found[-1] is not None else None
@@ -287,7 +287,8 @@ class DesktopSurroundings:
         return replace(place, site=site_of(self._sources.elements(lambda known: known.page()) or ""))
 
 
-def _may_agree(names: Iterable[str]) -> bool:
-    """Whether a pressed button says yes, or its caption is unknown."""
+def _may_answer(names: Iterable[str]) -> bool:
+    """Whether a pressed button may answer a question: it says yes or no, is not known to be harmless, or not at all."""
     captions = [name for name in names if name.strip()]
-    return not captions or any(shipped_words("yes").found(name) for name in captions)
+    is_harmless = captions and all(map(harmless_buttons().covers, captions))
+    return not is_harmless or any(shipped_words(answer).found(name) for answer in ("yes", "no") for name in captions)
