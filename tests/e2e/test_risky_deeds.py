@@ -80,6 +80,14 @@ def test_the_desktops_own_warning_is_not_agreed_to_unasked(lair):
     assert all("runs or installs a program" in question or "a dialog" in question for question in questions)
 
 
+def test_an_ordinary_button_is_judged_by_the_question_of_its_dialog(lair):
+    for text, asks in (("All data on the disk will be erased.", True), ("Choose a name for the album.", False)):
+        lair.shows(["zenity", "--question", f"--text={text}", "--ok-label=Create", "--no-wrap"], "Zenity")
+        questions, _ = lair.run([act("key", keys="enter")], allowed=False)
+        assert any("a question about something" in question for question in questions) is asks, questions
+        lair.run([act("key", keys="escape")], allowed=True)
+
+
 class Untold(X11Desktop):
     """A desktop whose applications tell no elements."""
 
