@@ -2,9 +2,10 @@
 
 import io
 import subprocess
+import time
 
 import pytest
-from stubs.display import PlainDisplay
+from stubs.display import PlainDisplay, wait_until
 
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.selection_keeper_process import read_kinds
@@ -70,6 +71,8 @@ def test_what_somebody_copies_afterwards_stays(display):
     with saved(display, ["CLIPBOARD"]):
         SelectionOwner("ours", ["CLIPBOARD"]).close()
     xclip("-i", data=b"new")
+    wait_until(lambda: xclip("-o") == b"new", "xclip owns it; its first process ends before that")
+    time.sleep(0.3)
     assert xclip("-o") == b"new"
 
 
