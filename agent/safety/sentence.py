@@ -164,7 +164,9 @@ def _content(text: str) -> list[str]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two words differ only in their endings, or are synonyms in the lists."""
+    """Whether two words differ only in their endings, or are synonyms in the lists. "Sending" is no command to send."""
+    if one.endswith("ing") != other.endswith("ing"):
+        return False
     if one == other or any(one in group and other in group for group in _synonyms()):
         return True
     shared = max(_STEM, min(len(one), len(other)) - _ENDING)

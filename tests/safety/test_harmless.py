@@ -93,6 +93,8 @@ def test_a_listed_chord_and_plain_characters_do_not_ask(keys: str) -> None:
         ("write down who may defragment disks, then close it", "Defragment", False),
         ("defragment the disk if it is slow", "Defragment", False),
         ("ask me before you press 'Defragment'", "Defragment", False),
+        ("defragment nothing", "Defragment", False),
+        ("look at the disk, defragmenting is my job", "Defragment", False),
         ("l'ami dit: regarde l'heure et kacheln", "Kacheln", True),
     ],
 )
