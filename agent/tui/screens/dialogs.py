@@ -1,6 +1,7 @@
 """The keys, by what a person wants to do."""
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -21,18 +22,28 @@ if TYPE_CHECKING:
 TASKS: dict[str, list[tuple[str, str]]] = load_config("terminal_keys.toml")
 
 
+#: A piece of text with its style.
+Piece: TypeAlias = tuple[str, str]
+
+
 class Box(ModalScreen[bool]):
-    """A text in a box, to scroll through."""
+    """A text in a box, to scroll through.
+
+    Args:
+        title: the title of the box.
+        keys: the line below the box.
+        text: the text in pieces.
+    """
+
+    def __init__(self, title: str, keys: str, text: Iterable[Piece]) -> None:
+        super().__init__()
+        self._box = Vertical()
+        self._box.border_title, self._box.border_subtitle = title, keys
+        self._text = Content.assemble(*text).rstrip()
 
     def compose(self) -> ComposeResult:
-        box = Vertical()
-        box.border_title, box.border_subtitle, parts = self.contents()
-        with box, TextScroll():
-            yield Static(Content.assemble(*parts).rstrip())
-
-    def contents(self) -> tuple[str, str, list[tuple[str, str]]]:
-        """Return the title, the line below the box, and the text in parts with their styles."""
-        raise NotImplementedError
+        with self._box, TextScroll():
+            yield Static(self._text)
 
 
 class HelpScreen(Box):
@@ -40,13 +51,8 @@ class HelpScreen(Box):
 
     BINDINGS: ClassVar = [Binding("escape,q,question_mark,enter", "dismiss", "Back")]
 
-    def contents(self) -> tuple[str, str, list[tuple[str, str]]]:
-        parts: list[tuple[str, str]] = []
-        for task, keys in TASKS.items():
-            parts.append((f"{task}\n", "bold $text-accent"))
-            for key, description in keys:
-                parts += [(f"  {key:<9}", "bold"), (f"{description}\n", "")]
-        return "keys, by what you want to do", "Esc: back", parts
+    def __init__(self) -> None:
+        super().__init__("keys, by what you want to do", "Esc: back", _help())
 
 
 class UndoScreen(Box):
@@ -58,20 +64,29 @@ class UndoScreen(Box):
     ]
 
     def __init__(self, undoing: "RunUndo") -> None:
-        super().__init__()
+        titles = ("Undo this?", "y yes · n no · j k read on")
+        super().__init__(
+            *(titles if undoing.able else ("Nothing can be undone", "n back · j k read on")), _plan(undoing)
+        )
         self._undoing = undoing
-
-    def contents(self) -> tuple[str, str, list[tuple[str, str]]]:
-        parts: list[tuple[str, str]] = []
-        stays = [item for item in self._undoing.items if item.verdict != "undo"]
-        for heading, items in (("will be undone", self._undoing.able), ("stays", stays)):
-            parts += [(f"{heading}\n", "bold")] if items else []
-            for item in items:
-                parts += [(f"  {on_one_line(str(item.change))}\n", "")]
-                parts += [(f"    {on_one_line(item.words)}\n", "$text-muted")]
-        if not self._undoing.able:
-            return "Nothing can be undone", "n back · j k read on", parts
-        return "Undo this?", "y yes · n no · j k read on", parts
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "dismiss" or parameters != (True,) or bool(self._undoing.able)
+
+
+def _help() -> Iterator[Piece]:
+    for task, keys in TASKS.items():
+        yield f"{task}\n", "bold $text-accent"
+        for key, description in keys:
+            yield f"  {key:<9}", "bold"
+            yield f"{description}\n", ""
+
+
+def _plan(undoing: "RunUndo") -> Iterator[Piece]:
+    stays = [item for item in undoing.items if item.verdict != "undo"]
+    for heading, items in (("will be undone", undoing.able), ("stays", stays)):
+        if items:
+            yield f"{heading}\n", "bold"
+        for item in items:
+            yield f"  {on_one_line(str(item.change))}\n", ""
+            yield f"    {on_one_line(item.words)}\n", "$text-muted"
