@@ -132,7 +132,8 @@ def end_marked(variable: str, value: str, grace: float = 0.0, seconds: float = 1
         waited = time.monotonic() - began
         if waited >= seconds:
             break
-        for process in left:
+        late = [process for process in ended.values() if waited >= grace and _runs(process)]
+        for process in (*left, *late):
             with suppress(psutil.Error):
                 if waited >= grace:
                     process.kill()

@@ -26,6 +26,7 @@ def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out
         raise UsageError(f"{file} cannot be read ({error}).", "Name a file of answers.") from error
     try:
         with AnswersFile(out, run) as kept:
+            lines = []
             for row in _rows(text):
                 sample, response = samples[str(row["id"])], row["raw_response"]
                 size = list(row["img_size"]) if sample.size is None else [sample.size.width, sample.size.height]
@@ -35,7 +36,9 @@ def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out
                 answer = {"content": response, "finish_reason": "stop"}
                 if sample.id in kept.answers and kept.answers[sample.id]["answer"] != answer:
                     raise UsageError(f"{out} holds another answer to {sample.id}.", "Name another folder with --out.")
-                kept.append({**line, "answer": answer})
+                lines.append({**line, "answer": answer})
+            for line in lines:
+                kept.append(line)
             return len(kept.answers)
     except KeyError as error:
         raise UsageError(f"{file} has no {error}, or the benchmark has no such sample.") from error

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 
 from agent.core.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
@@ -23,10 +24,15 @@ _WORD = re.compile(r"[^\W_]+")
 #: Two words are equal up to their endings if they begin with the same letters: at least _STEM, and all but _ENDING of
 #: the shorter word. Their lengths may differ by _LONGEST_ENDING.
 _STEM, _ENDING, _LONGEST_ENDING = 4, 2, 4
-#: Words, and the signs that end a sentence or part it.
-_TOKEN = re.compile(r"[^\W_]+|[.,;!?\n]")
-#: Scripts that do not separate words with spaces, and Hangul, whose endings are written onto the word.
-_UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+#: Words, and the signs that end a sentence or part it. The dot of a host, a number or a title (Mr.) does not.
+_TOKEN = re.compile(r"[^\W_]+|(?<!\bmr)(?<!\bms)(?<!\bmrs)(?<!\bdr)(?<!\bst)[.,;!?](?=\s|$)|\n")
+#: Scripts that do not separate words with spaces, and Hangul, whose endings are written onto the word (here as `plain`
+#: leaves it, taken apart).
+_UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u1100-\u11ff]")
+#: A chord, such as "ctrl+n", whose keys are no words.
+_CHORD = re.compile(r"\b[\w-]+(?:\s?\+\s?[\w-]+)+")
+#: Contracted denials: "don't", "n'envoie".
+_CONTRACTED = re.compile(r"(?<=n)['’]t\b|\bn['’](?=\w)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -82,34 +88,52 @@ class Sentence:
 
     def _withholds(self) -> bool:
         """Whether the instruction denies something, sets a condition or wants to be asked: what of it is not told."""
-        text = plain(_QUOTED.sub(" ", self.text))
-        withholding = _listed("withholding")
-        return any(word in withholding for word in _WORD.findall(text)) or any(
-            word in text for word in withholding if _UNDIVIDED.search(word)
-        )
+        text = _CHORD.sub(" ", _QUOTED.sub(" ", self.text))
+        if _CONTRACTED.search(text):
+            return True
+        spaced = f" {' '.join(_WORD.findall(plain(text)))} "
+        return any(one in spaced if _UNDIVIDED.search(one) else f" {one} " in spaced for one in _listed("withholding"))
 
     def _commanded(self) -> list[str]:
         """Return the significant words of the clauses that tell this program to do something.
 
-        A clause that begins with a verb of reading ("tell me", "find") only wants to know. What follows
-        a subject or relative ("so that I can send it", "which teams may invite") is somebody else's deed, up to a stop.
+        - A clause that begins with a verb of reading ("tell me", "find") only wants to know. After it, up to a stop, a
+          verb counts only with its object ("and send it", "and send the answer"): other words are nouns.
+        - What follows a relative ("that I can send", "which teams may invite") is somebody else's deed, up to a stop.
+        - A clause with a person in it ("I send it") is that person's deed, except "I want (you) to" at the beginning.
         """
         words: list[str] = []
-        commands, begins, others_deed = True, True, False
-        for part in _TOKEN.findall(plain(_QUOTED.sub(" ", self._wish()))):
-            if not part[0].isalnum() or part in _listed("joining clauses"):
-                begins = True
+        clause: list[str] = []
+        commands = begins = True
+        reads = described = False
+        last = ""
+        parts = self._without_wish(_TOKEN.findall(plain(_QUOTED.sub(" ", self._wish()))))
+        for part, following in pairwise([*parts, ""]):
+            if not part[0].isalnum() or part in _listed("joining clauses") or (part == "i" and not begins):
+                words, clause, begins = [*words, *clause], [], True
                 if part in ".;!?\n":
-                    commands, others_deed = True, False
+                    commands, reads, described = True, False, False
                 continue
             is_verb = begins and part not in _listed("common")
-            reads = is_verb and part in _listed("reading")
-            commands = commands if not is_verb else not reads
             begins = False
-            others_deed = others_deed or part in _listed("subjects")
-            if (commands or reads) and not others_deed and part not in _listed("common"):
-                words.append(part)
-        return words
+            if is_verb and part in _listed("reading"):
+                commands, reads = False, True
+                clause.append(part)
+            elif is_verb:  # "find and replace" has one object
+                commands = not reads or following in _listed("objects") or last in _listed("reading")
+            last = part
+            if part in _listed("persons") and not described:
+                clause, commands = [], False
+            described = described or (part in _listed("relatives") and not is_verb)
+            if commands and not described and part not in _listed("common"):
+                clause.append(part)
+        return [*words, *clause]
+
+    def _without_wish(self, parts: list[str]) -> list[str]:
+        """Leave out "I want (you) to", "ich möchte" and the like at the beginning."""
+        polite = _listed("wishing") | _listed("persons")
+        length = next((at for at, part in enumerate(parts) if part not in polite), len(parts))
+        return parts[length:] if _listed("wishing") & set(parts[:length]) else parts
 
     def _named(self) -> list[str]:
         """Return all significant words of the instruction."""
@@ -165,7 +189,7 @@ def _content(text: str) -> list[str]:
 
 def _same(one: str, other: str) -> bool:
     """Whether two words differ only in their endings, or are synonyms in the lists. "Sending" is no command to send."""
-    if one.endswith("ing") != other.endswith("ing"):
+    if one.rstrip("s").endswith("ing") != other.rstrip("s").endswith("ing"):
         return False
     if one == other or any(one in group and other in group for group in _synonyms()):
         return True
@@ -177,7 +201,7 @@ def _same(one: str, other: str) -> bool:
 
 @cache
 def _listed(name: str) -> frozenset[str]:
-    return frozenset(map(plain, load_config("policies/sentence.toml")[name]))
+    return frozenset(plain(one).replace("'", " ") for one in load_config("policies/sentence.toml")[name])
 
 
 @cache

@@ -387,8 +387,9 @@ def main() -> int:
         tell_ordinary(name, told, every=options.list)
         silent = [len(ask(policy, replace(task, sentence="")).questions) for task in group]
         print(f"  if nobody knew what the person asked for: mean {statistics.mean(silent):.2f}, most {max(silent)}")
-    print(f"all lists: {len(every_count)} ordinary tasks, {sum(every_count)} questions, "
-          f"mean {statistics.mean(every_count):.2f}, most {max(every_count)}")  # fmt: skip
+    if every_count:
+        print(f"all lists: {len(every_count)} ordinary tasks, {sum(every_count)} questions, "
+              f"mean {statistics.mean(every_count):.2f}, most {max(every_count)}")  # fmt: skip
     unasked = total = 0
     for path in sorted(DATA.glob("risky*.toml")):
         if options.only not in path.stem:

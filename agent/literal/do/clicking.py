@@ -4,15 +4,14 @@ import re
 from typing import cast
 
 from agent.literal.do.choosing import OrGoal
-from agent.literal.do.files.folders import file_manager
-from agent.literal.do.files.opening import open_file
+from agent.literal.do.files.folders import enter_folder, file_manager
 from agent.literal.do.known_places import known_place
 from agent.literal.do.looking import Search, at_once, covers, look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of
 from agent.literal.find.scene import CLICKABLE, COMBOS, TEXTS
-from agent.literal.goals import Choose, Click, Open, Target
+from agent.literal.goals import Choose, Click, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
@@ -44,7 +43,7 @@ def click_or_choose(now: Now, goal: Click) -> OrGoal:
     if _is_desktop(goal) and now.finder.best(Target(target.name), CLICKABLE) is None:
         return (yield from _click_desktop(now, goal, action))
     if goal.or_open and not target.inside and file_manager(now) is not None:  # a click on a folder only selects it
-        opened = yield from open_file(now, Open(target.name, "folder"))
+        opened = yield from enter_folder(now, target.name)
         if not isinstance(opened, Stuck):
             return opened
     place = known_place(now, target)

@@ -19,10 +19,10 @@ from agent.literal.do.files.dialogs import (
     shown_or_left,
     typed_text,
 )
-from agent.literal.do.files.opening import last_name, names_it, of_several, open_step
+from agent.literal.do.files.opening import last_name, names_it, of_several, open_file, open_step
 from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, opened, press, start, type_in, until
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
-from agent.literal.goals import MakeFolder, Rename, Transfer, Trash
+from agent.literal.goals import MakeFolder, Open, Rename, Transfer, Trash
 from agent.screen.outline import ShownWindow
 
 #: Application names of file managers.
@@ -66,6 +66,23 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
             return (yield from leave(now, f"The field does not hold “{name}”."))
     failed = f"I could not create the folder “{name}”"
     return (yield from _called(now, name, f"Create “{name}”.", failed, request))
+
+
+def enter_folder(now: Now, name: str) -> Pursuit:
+    """Go to a folder: to the one in the folder in front if that shows the name, else wherever it is in the home."""
+    if not _lists(now, name):
+        return (yield from open_file(now, Open(name, "folder")))
+    if (stuck := (yield from _select(now, name, ""))) is not None:
+        return stuck
+    yield press(f"“{name}” is selected: open it.", "enter", main=True)
+
+    def is_open() -> Done | None:
+        front = file_manager(now)
+        shown = front is not None and names_it(front.title, name)
+        return Done(f"“{name}” is open: the window “{_front_title(now)}” is in front") if shown else None
+
+    done = yield from until(is_open, f"“{name}” may need longer: wait.", _MOST_WAITS)
+    return done or Stuck(f"I opened “{name}”, but no window of that name appeared.")
 
 
 def rename(now: Now, goal: Rename) -> Pursuit:

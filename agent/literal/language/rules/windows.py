@@ -160,8 +160,6 @@ def _go_to(part: Part, match: Groups) -> list[Goal]:
         return [Click(target)]
     if is_switch(target.name):
         return [Toggle(target, on=True)]
-    if not target.inside and (folder := _open_file(part, {"what": first})):
-        return folder
     kinds = r" (?:settings|preferences|section|page|folder|directory|app|window|panel)$"
     name = re.sub(kinds, "", target.name, flags=re.IGNORECASE)
     whole = target.whole or (target.name if name != target.name else "")
