@@ -1,4 +1,4 @@
-"""A run as an animated WebP: every step's screenshot with its target marked and what was done in words under it."""
+"""A run as an animated WebP: every step's screenshot with its marked target, and the action in words below."""
 
 import io
 from bisect import bisect_right
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
-#: Widest side in pixels, milliseconds of a step and of the last one.
+#: Most pixels of a side, and milliseconds that a step and the last step are shown.
 _SIDE, _STEP_MS, _LAST_MS = 1024, 1000, 3000
-#: Frames at most: of a longer run every other, every third, ... step is shown.
+#: Most frames. Of a longer run, only every second, third, ... step is shown.
 _MOST_FRAMES = 150
-#: Bytes at most; reached by lower quality first, then by smaller frames.
+#: Most bytes. A larger animation is encoded again, first with lower quality, then with smaller frames.
 _MOST_BYTES = 12_000_000
 _TRIES = ((_SIDE, 60), (_SIDE, 30), (640, 30), (400, 15), (240, 5))
 _CAPTION_LINES = 2

@@ -1,7 +1,7 @@
 """Writes a run bundle: a folder that holds everything about one run, complete at every moment.
 
 Each step's line is written at once, so a crash, a kill or a full disk loses at most the step under way. `run.json` is
-padded when it is made and later rewritten in place, because on a full disk there is room for nothing new.
+padded when it is made and later rewritten in place, because a full disk has no room for new data.
 """
 
 import os
@@ -45,13 +45,13 @@ _WARNING_CHARS = 300
 
 
 def run_id(instruction: str, now: datetime) -> str:
-    """A folder name that sorts by time and can be recognised: 20261121-153000-open-settings-3f2a."""
+    """Return a folder name that sorts by time and is recognizable: 20261121-153000-open-settings-3f2a."""
     slug = re.sub(r"[^a-z0-9]+", "-", instruction.lower()).strip("-")[:32].strip("-") or "run"
     return f"{now:%Y%m%d-%H%M%S}-{slug}-{secrets.token_hex(2)}"
 
 
 class Recorder:
-    """Writes the events of one run. Feed it every event; it raises EnvironmentLacksError when the disk takes no more.
+    """Writes the events of one run. Give it every event. It raises EnvironmentLacksError if the disk cannot be written.
 
     Args:
         runs: the folder of all runs.
@@ -60,9 +60,9 @@ class Recorder:
 
     def __init__(self, runs: Path, instruction: str, redactor: Redactor | None = None) -> None:
         self._clock = time.monotonic()
-        #: It knows the secrets that were found.
+        #: Holds the secrets that were found so far.
         self.redactor = Redactor() if redactor is None else redactor
-        instruction = self.redactor.instruction(instruction)  # first of all: the folder is named after it
+        instruction = self.redactor.instruction(instruction)  # masked first, because the folder is named after it
         now = datetime.now().astimezone()
         self.path = runs / run_id(instruction, now)
         self._run: Json = RunRecord().model_dump() | {
@@ -120,7 +120,7 @@ class Recorder:
                 happened = {"event": type(event).__name__} | _without(fields, "image") | {"at": self._elapsed()}
                 self._before.append(happened)
                 if isinstance(event, events.ReliefAsked) and event.image is not None:
-                    self._write_file(event.file, event.image.data)  # what the person is asked about
+                    self._write_file(event.file, event.image.data)  # the screenshot that the person is asked about
             case events.Acted():
                 self._acted(event, fields)
             case events.StepFinished():
@@ -148,7 +148,7 @@ class Recorder:
 
     @property
     def _current(self) -> Json:
-        """The current step; created if an event comes without its beginning."""
+        """The current step. It is created if the event that begins it is missing."""
         if self._step is None:
             self._step = StepRecord().model_dump()
         return self._step
@@ -272,16 +272,16 @@ class Recorder:
         try:
             self._finish(event, fields_of(event))
         except OSError:
-            self._run["warnings"] = []  # the end of the run needs the room of warnings and evidence more
+            self._run["warnings"] = []  # probably a full disk: drop warnings and evidence, so that the end fits
             if self._run["receipt"] is not None:
                 self._run["receipt"] = _no_receipt(_NO_ROOM)
             with suppress(OSError):
                 self._finish(event, fields_of(event) | {"evidence": []})
 
     def _write_run(self) -> None:
-        run = self.redactor.data(self._run)  # what was found later may be in it since the beginning
+        run = self.redactor.data(self._run)  # secrets found later may be in it since the beginning
         data = json_text(run, indent=1).encode()
-        if len(data) > self._run_bytes:  # make room first: a disk that is full must not leave half of an object
+        if len(data) > self._run_bytes:  # append spaces first: a full disk must not leave half an object
             os.lseek(self._run_file, 0, os.SEEK_END)
             _write_all(self._run_file, b" " * (len(data) - self._run_bytes))
             self._run_bytes = len(data)
@@ -318,7 +318,7 @@ def _no_receipt(remark: str) -> Json:
 
 
 def _place_at_pointer(target: Json | None, done: Json) -> None:
-    """Give a recorded action without a point the pointer's place, where it was carried out."""
+    """Add the pointer's position to a recorded action without a point, because it was carried out there."""
     if target is not None and target["type"] == done["type"]:
         target.update({name: done[name] for name in ("point", "start") if target.get(name, "") is None})
 
@@ -334,7 +334,7 @@ def _fate_of(event: events.Acted, before: Fate | None) -> Fate:
 
 
 def _grid(action: Action[GridPoint]) -> list[float] | None:
-    """The grid of an action's points: width and height, then left and top unless both are 0.
+    """Return the grid of an action's points: width and height, then left and top unless both are 0.
 
     None for actions without points.
     """
@@ -346,7 +346,7 @@ def _grid(action: Action[GridPoint]) -> list[float] | None:
 
 
 def target_file(step: int, index: int = 0) -> str:
-    """Where a bundle keeps the marked target of a dry run's action."""
+    """Return the path in the bundle of the picture that marks the target of a dry run's action."""
     return f"targets/{_numbered(step, index)}.png"
 
 

@@ -20,11 +20,11 @@ def mask_run(bundle: Bundle, redactor: Redactor) -> int:
     Each file is replaced as a whole. Screenshots stay as they are.
 
     Returns:
-        how many of the files' lines and objects were changed.
+        The number of lines and objects in the files that were changed.
 
     Raises:
-        UsageError: the run is still going on.
-        EnvironmentLacksError: the folder cannot be written; each file is as it was or masked.
+        UsageError: the run is still active.
+        EnvironmentLacksError: the folder cannot be written; each file is either unchanged or masked.
     """
     if bundle.outcome == "running":
         raise UsageError(f"The run {bundle.path.name} is still going on.", "Mask it when it has ended.")
@@ -45,7 +45,7 @@ def mask_file(path: Path, redactor: Redactor) -> int:
     """Mask one file of a run; it is replaced as a whole.
 
     Returns:
-        how many of its lines, or objects, were changed.
+        The number of its lines, or objects, that were changed.
 
     Raises:
         OSError: it cannot be read or written.

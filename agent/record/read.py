@@ -18,7 +18,7 @@ from foundation.processes import has_run_since
 
 
 class Bundle:
-    """One run on disk: its folder, what run.json holds, and the steps, read when they are first asked for."""
+    """One run on disk: its folder, the content of run.json, and the steps, which are read on first access."""
 
     def __init__(self, path: Path, run: RunRecord, steps: tuple[StepRecord, ...] | None = None) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class Bundle:
 
     @property
     def step_count(self) -> int:
-        """The number of steps: from run.json if it is there, else by counting lines."""
+        """The number of steps: from run.json if it has the number, else by counting lines."""
         if self.run.recorded is not None:
             return self.run.recorded
         try:
@@ -43,12 +43,12 @@ class Bundle:
 
     @property
     def outcome(self) -> str:
-        """How it ended: an outcome, `running`, or `interrupted` when its process is gone without an end."""
+        """The outcome of the run; `running`, or `interrupted` if its process is gone and recorded no end."""
         run = self.run
         return "interrupted" if run.outcome == "running" and not _alive(run.pid, run.started) else run.outcome
 
     def masked(self, redactor: Redactor | None) -> "Bundle":
-        """The same with texts masked; the files stay as they are."""
+        """Return the bundle with texts masked; the files stay unchanged."""
         if redactor is None:
             return self
         run = RunRecord.read(redactor.data(self.run.model_dump(exclude_unset=True)))
@@ -56,7 +56,7 @@ class Bundle:
 
 
 def read_bundle(path: Path) -> Bundle:
-    """The bundle in a folder. Raises UsageError when there is none."""
+    """Return the bundle in a folder. Raises UsageError if there is none."""
     try:
         return Bundle(path, RunRecord.read(_from_json((path / "run.json").read_text(encoding="utf-8"))))
     except (OSError, ValueError, RecursionError) as error:
@@ -75,7 +75,7 @@ def list_bundles(runs: Path, most: int | None = None) -> list[Bundle]:
 
 
 def find_bundle(runs: Path, name: str) -> Bundle:
-    """The bundle with this path, id or beginning of an id; or "last". Raises UsageError."""
+    """Return the bundle with this path, id or beginning of an id; or the "last" one. Raises UsageError."""
     if "/" in name or (Path(name) / "run.json").is_file():
         return read_bundle(Path(name))
     folders = _folders(runs)

@@ -25,7 +25,7 @@ from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 
 
 def _readable(value: Any) -> Any:
-    """A text without lone surrogates, which no file could hold."""
+    """Replace lone surrogates in a text, because no file could hold them."""
     if not isinstance(value, str) or value.isascii():
         return value
     return value.encode("utf-8", "replace").decode("utf-8")
@@ -36,7 +36,7 @@ ACTION_SCHEMA = {"title": "Action", "type": "object"}
 Text: TypeAlias = Annotated[str, BeforeValidator(_readable)]
 #: An action as `actions.to_json` writes it; kept as it is, so that kinds of later versions are not lost.
 ActionJson: TypeAlias = Annotated[dict[str, Any], WithJsonSchema(ACTION_SCHEMA)]
-#: The way to a part of a JSON value: names in tables, numbers in lists.
+#: The path to a part of a JSON value: names in tables, numbers in lists.
 _Path: TypeAlias = tuple[str | int, ...]
 
 
@@ -57,7 +57,7 @@ class Record(BaseModel):
 
 
 def _place(data: Any, path: _Path) -> _Path:
-    """The path, or the path of the table that lacks it."""
+    """Return the path; or if a table on the path lacks the next name, the path of that table."""
     for depth, name in enumerate(path):
         if isinstance(data, dict) and name not in data:
             return path[:depth]
@@ -90,7 +90,7 @@ class BoxRecord(Record):
 
     @property
     def region(self) -> Region:
-        """The same as a value."""
+        """The rectangle as a `Region`."""
         return Region(self.left, self.top, self.width, self.height)
 
 
@@ -102,7 +102,7 @@ class ViewportRecord(BoxRecord):
 
     @property
     def viewport(self) -> Viewport:
-        """The same as a value to calculate with."""
+        """The record as a `Viewport`, for conversions."""
         return Viewport(self.region, Size(self.captured_width, self.captured_height))
 
 

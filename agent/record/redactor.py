@@ -1,8 +1,8 @@
-"""Masks secrets in what a run writes down, by rules a person can read and by texts they name.
+"""Masks secrets in the records of a run: texts that match configurable rules, and texts that the person names.
 
-A secret is found in one place (a text that is typed, a line "password: ...") and then masked in all: the same word is
-in the model's answer, in its thought, and in the note about the step. Screenshots cannot be masked reliably, and are
-not.
+A secret is found in one place (a text that is typed, a line "password: ...") and then masked everywhere: the same
+word is in the model's answer, in its thought, and in the note about the step. Screenshots are not masked, because that
+cannot be done reliably.
 """
 
 import re
@@ -20,7 +20,7 @@ from foundation.errors import UsageError
 
 #: Matches a mask. Reports, replays and the rules recognise it.
 MASK = re.compile(r"\[redacted \d+ chars\]")
-#: Shorter texts that a rule finds are masked where they were found only: elsewhere they may be parts of any word.
+#: Shorter texts that a rule finds are masked only in that place: elsewhere they may be parts of any word.
 _SHORTEST = 4
 _WORD = re.compile(r"[^\s\"'“”‘’`]+")
 
@@ -31,10 +31,10 @@ class Rules:
 
     texts: tuple[re.Pattern[str], ...] = ()  # in any text
     typed: tuple[re.Pattern[str], ...] = ()  # only as a whole typed text, or one word of the instruction
-    thought: re.Pattern[str] | None = None  # what a thought says before a secret is typed
-    question: re.Pattern[str] | None = None  # what the model asks when the reply is a secret
-    asked: re.Pattern[str] | None = None  # what the policy says of an action that types a secret
-    field: re.Pattern[str] | None = None  # the role of an element into which secrets are typed
+    thought: re.Pattern[str] | None = None  # matches a thought before a secret is typed
+    question: re.Pattern[str] | None = None  # matches a question whose reply is a secret
+    asked: re.Pattern[str] | None = None  # matches the policy's reason for an action that types a secret
+    field: re.Pattern[str] | None = None  # matches the role of an element into which secrets are typed
 
     @classmethod
     def shipped(cls) -> "Rules":
@@ -82,13 +82,13 @@ class Redactor:
         self._pattern: re.Pattern[str] | None = None
         self._short: set[str] = set()  # too short to be looked for within other texts, except in quotes
         self._keys = SecretKeys()
-        self._spelled: set[str] = set()  # by keys; these grow
+        self._spelled: set[str] = set()  # secrets pressed key by key, as far as they are known
         for secret in secrets:
             self._remember(secret, 1)
 
     @property
     def found(self) -> int:
-        """How many different secrets are known so far; 0: nothing was masked."""
+        """The number of different secrets known so far; 0 if nothing was masked."""
         return len(self._known | self._spelled)
 
     def instruction(self, text: str) -> str:
@@ -98,7 +98,7 @@ class Redactor:
         return self.text(text)
 
     def text(self, text: str) -> str:
-        """The text masked."""
+        """Return the text masked."""
         self._learn(text)
         return self._masked(text)
 
@@ -108,7 +108,7 @@ class Redactor:
         record: Any = value if isinstance(value, dict) else {}
         self._keys.at(record.get("step"), record.get("targets"))
         answers = [*_answers(record)]
-        # The thought of an answer that could not be read is somewhere in it.
+        # An unparsable answer has no separate thought, so the whole answer is searched.
         thoughts = [record.get("thought"), *_unread(record)]
         of_secrets = any(_says(self._rules.thought, text) for text in thoughts)
         typed = [text for text, is_typed in texts.items() if is_typed]
@@ -148,7 +148,7 @@ class Redactor:
         return replace(change, what=self.text(change.what), before=before, after=after)
 
     def _learn_place(self, index: int, action: dict[str, Any], of_secrets: bool) -> None:
-        """Learn the text entered into a field for secrets, or into a place that the policy calls one."""
+        """Learn the text entered into a field for secrets, according to the element's role or the policy's reason."""
         approval = action.get("approval")
         approval_fields: dict[str, Any] = approval if isinstance(approval, dict) else action
         into_field = any(_says(self._rules.field, one.get("role")) for one in _parts(action, "elements"))
@@ -242,7 +242,7 @@ def _mask(text: str) -> str:
 
 
 def _group(match: re.Match[str]) -> str | int:
-    """The group that holds the secret: `secret` or `secret2`, or the whole match."""
+    """Return the group that holds the secret: `secret` or `secret2`, or the whole match."""
     groups = match.groupdict()
     return next((name for name in ("secret", "secret2") if groups.get(name) is not None), 0)
 

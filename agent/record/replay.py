@@ -1,4 +1,4 @@
-"""Runs the decisions of a bundle again through parser, map and policy, without a model."""
+"""Runs the decisions of a bundle again through parser, coordinate mapping and policy, without a model."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -28,28 +28,28 @@ _MASKED = "its text was masked when the run was recorded"
 
 @dataclass(frozen=True, slots=True)
 class ReplayedStep:
-    """One action of a decision, read again, or a decision without any."""
+    """A replayed action of a decision, or a decision without actions."""
 
     step: int
     thought: str = ""
     target: Action[DesktopPoint] | None = None  # in desktop units; None where the answer cannot be read
-    failure: str | None = None  # why it cannot
+    failure: str | None = None  # why the answer cannot be replayed
     reason_to_ask: str | None = None  # why the policy would ask a person
-    same: bool = True  # whether the action equals the one that the model proposed then
-    fate: Fate = "broken off"  # what became of that
+    same: bool = True  # whether the action equals the action that the model proposed in the run
+    fate: Fate = "broken off"  # what became of the proposed action
     changed: Action[DesktopPoint] | None = None  # the person's change of it, which was carried out
-    changed_words: str = ""  # the same in words
-    changed_reason: str | None = None  # why the policy would ask about that
+    changed_words: str = ""  # the person's change in words
+    changed_reason: str | None = None  # why the policy would ask about the change
     hit: str = ""  # what the carried-out action hit, in words; "" if unknown
 
 
 def replay_as_recorded(bundle: Bundle) -> Iterator[ReplayedStep]:
-    """The decisions of a bundle, read by its own family and judged by its own policy. Raises UsageError."""
+    """Replay the decisions of a bundle with its own family and its own policy. Raises UsageError."""
     return replay(bundle, get_family(bundle.run.family or ""), Policy.load(bundle.run.approve or "risky"))
 
 
 def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedStep]:
-    """The decisions of a bundle, in order. Raises UsageError when a step lacks what a replay needs."""
+    """Yield the replayed decisions of a bundle, in order. Raises UsageError if a step is damaged."""
     history, sentence = InputHistory(), Sentence(bundle.run.instruction or "")
     for step in bundle.steps:
         if step.step is None or step.viewport is None:
@@ -76,7 +76,7 @@ def _replay_answer(
         masked = is_masked(last.model_dump())
         yield replace(blank, failure=_MASKED if masked else result.message, same=masked or step.target is None)
         return
-    actions: tuple[Any, ...] = result.actions  # of a plan, their places are words
+    actions: tuple[Any, ...] = result.actions  # the actions of a plan name their places in words
     for index, action in enumerate(actions):
         if is_masked(action_json(action)):
             yield replace(blank, failure=_MASKED)

@@ -8,7 +8,7 @@ from agent.record.records import Record, Text, TokensRecord, ViewportRecord
 
 
 class ModelRecord(Record):
-    """A model that a run used: engine, name at the endpoint, family, endpoint, and whose prompt words."""
+    """A model that a run used: engine, name at the endpoint, family, endpoint, and the source of its prompt words."""
 
     engine: Text | None = None
     model: Text | None = None
@@ -18,13 +18,13 @@ class ModelRecord(Record):
 
 
 class ChangeRecord(Record):
-    """One thing that is not as it was when the run began."""
+    """One change of the computer since the run began."""
 
     kind: Text = ""  # setting, file, window, app or clipboard
-    what: Text = ""  # names it so that it can be found again
-    before: Text | None = None  # null where it was not there, or not set
-    after: Text | None = None  # null where it is not there any more
-    undo: dict[Text, Any] | None = None  # what it takes to undo it; null where it cannot be
+    what: Text = ""  # a name by which the changed thing can be found again
+    before: Text | None = None  # null if it did not exist, or was not set
+    after: Text | None = None  # null if it does not exist any more
+    undo: dict[Text, Any] | None = None  # what is needed to undo it; null if it cannot be undone
 
     @property
     def change(self) -> Change:
@@ -33,7 +33,7 @@ class ChangeRecord(Record):
 
 
 class ReceiptRecord(Record):
-    """What the run left behind it."""
+    """The changes that the run left on the computer."""
 
     changes: list[ChangeRecord] = []
     remarks: list[Text] = []  # what could not be watched
@@ -41,7 +41,7 @@ class ReceiptRecord(Record):
 
     @property
     def receipt(self) -> Receipt:
-        """The same as the event that it was."""
+        """The record as a `Receipt`."""
         return Receipt(tuple(change.change for change in self.changes), tuple(self.remarks), self.watched)
 
 

@@ -46,7 +46,7 @@ _SPELLED = re.compile(r"""\[\s*((?:(["'])[^"'\\\n]\2\s*,\s*){2,200}(["'])[^"'\\\
 _LETTER = re.compile(r"""(["'])([^"'\\\n])\1""")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
-#: Characters of an answer that are searched for typed text; none is farther in.
+#: Most characters of an answer to search for typed text; typed text comes earlier.
 _MOST_CHARS = 50_000
 
 
@@ -75,7 +75,7 @@ def _unescaped(written: str) -> str:
 
 
 def forms(secret: str) -> Iterator[str]:
-    """A text as it is, and as it stands in JSON (also within JSON), XML, code, addresses and shell commands."""
+    """Yield a text as it is, and as written in JSON (also within JSON), XML, code, addresses and shell commands."""
     yield secret
     for ascii_only in (False, True):
         once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]

@@ -12,7 +12,7 @@ from agent.safety.text import spelled
 #: What may name a key: a word by itself, or parts of one between hyphens; no part of a path, a number or an escape.
 _WORD = r"(?<![\w/.\\])(?P<word>\w{1,20}(?:-\w{1,20})*)(?![\w/]|[.-]\w)"
 _PART = re.compile(r"[^\W_]+")
-#: A sign, only where it is told by itself: in a sentence it may end anything.
+#: A sign that stands alone, such as in quotes or after "press": elsewhere it may be punctuation.
 _SIGN = r"""(?:(?<=["'`“‘>+(=\[])|(?<=\bpress ))[^\w\s](?=["'`”’<)}\],]|\s|$)"""
 #: Minimum length of a partly typed secret to mask in its own step.
 _SHORTEST = 2

@@ -28,38 +28,38 @@ class ElementRecord(Record):
     states: list[Text] = []  # its states, such as checked or disabled
     window: Text = ""  # the title of its window
     box: BoxRecord | None = None
-    words: Text = ""  # all that in words
+    words: Text = ""  # the element in words
 
     @property
     def element(self) -> Element | None:
-        """The same as a value; None where it does not say where it was."""
+        """The record as an `Element`; None if it has no box."""
         if self.box is None:
             return None
         return Element(0, self.role, self.name, self.box.region, states=frozenset(self.states), window=self.window)
 
 
 class DescribedRecord(ElementRecord):
-    """The element that an action went to, as the outline of the screen told it."""
+    """The element that an action went to, as the outline of the screen described it."""
 
     app: Text = ""  # the class of its application
     alike: int = 1  # how many elements of its window had its role and name
     source: Text = ""  # how it was found: tree, words or both
     label: Text = ""  # the text of its label
-    near: list[Text] = []  # the texts beside, above and around it that the others did not have
+    near: list[Text] = []  # the texts beside, above and around it that similar elements did not have
 
 
 class AimRecord(Record):
-    """What an action went to."""
+    """The target of an action."""
 
-    names: list[Text] = []  # what lies at its points, or the field that gets what is typed
+    names: list[Text] = []  # names of the targets at its points, or of the field that received the text
     window: Text = ""  # the title of the window
-    box: BoxRecord | None = None  # where that window was
-    field: BoxRecord | None = None  # where the field was that got what was typed
+    box: BoxRecord | None = None  # the region of that window
+    field: BoxRecord | None = None  # the region of the field that received the text
     app: Text = ""  # the class of the window's application
 
     @property
     def aim(self) -> Aim:
-        """The same as a value."""
+        """The record as an `Aim`."""
         box, field = (None if place is None else place.region for place in (self.box, self.field))
         return Aim(tuple(self.names), self.window, box, field, self.app)
 
@@ -67,8 +67,8 @@ class AimRecord(Record):
 class ApprovalRecord(Record):
     """A question about the action that the model proposed, and what the person said to it."""
 
-    reason: Text = ""  # why it was asked about what the model proposed
-    scope: Text = ""  # what a yes for the rest of the run would allow
+    reason: Text = ""  # why the proposed action needed approval
+    scope: Text = ""  # what a permission for the rest of the run would allow
     allowed: bool | None = None  # null while nobody has answered
     by: Text | None = None  # who or what decided; not always a person
     note: Text = ""  # what to do instead, for the model
@@ -78,7 +78,7 @@ class ApprovalRecord(Record):
     at: float | None = None  # when it was answered, in seconds since the run began
     #: the decision by its kind: allowed, changed, refused, skipped or told (what to do instead)
     answer: Text | None = None
-    aim: AimRecord = Field(default_factory=AimRecord)  # what the proposed action goes to, where that is known
+    aim: AimRecord = Field(default_factory=AimRecord)  # the target of the proposed action, if known
     instead_aim: AimRecord = Field(default_factory=AimRecord)
     #: why the policy would ask about `instead`; empty if it would not
     instead_reason: Text = ""
@@ -114,7 +114,7 @@ class ActionRecord(Record):
 
     @property
     def hit(self) -> str:
-        """What it hit, in words; "" where that is not known."""
+        """The elements that the action hit, in words; "" if unknown."""
         return " → ".join(element.words for element in self.elements if element.words)
 
     @property
@@ -124,7 +124,7 @@ class ActionRecord(Record):
 
     @property
     def final_action(self) -> Action[DesktopPoint] | None:
-        """The same as an action; None if it is damaged."""
+        """`final` as an action; None if it is damaged."""
         return read_action(self.final)
 
     @property
@@ -172,7 +172,7 @@ class ToolCallRecord(Record):
 
 
 class AnswerPartsRecord(Record):
-    """An answer in its parts, as the server told them apart."""
+    """An answer in the parts that the server returned."""
 
     content: Text = ""
     reasoning: Text = ""
@@ -184,7 +184,7 @@ class AnswerRecord(Record):
     """One answer of the model: as one text, and in parts where it came in parts."""
 
     raw: Text = ""
-    model: Text | None = None  # the model that answered, as the server named it; null where it named none
+    model: Text | None = None  # the model that answered, as the server named it; null if it named none
     failure: FailureRecord | None = None
     parts: AnswerPartsRecord | None = None
 
@@ -229,7 +229,7 @@ class BetweenRecord(Record):
 
     @property
     def words(self) -> str:
-        """What happened, in words; empty for what is not known."""
+        """What happened, in words; empty for an unknown event."""
         return {
             "Paused": f"paused: {self.reason or ''}", "Resumed": "resumed",
             "UserActed": f"you acted: {self.what or ''}", "PersonSaid": f"you said: {self.text or ''}",
@@ -242,21 +242,21 @@ class BetweenRecord(Record):
 
 
 class ConsultedRecord(Record):
-    """A model that was asked besides the decision: where something is."""
+    """A request for the place of something, besides the request for the decision."""
 
-    role: Text = ""  # whose part it was; "actor" for the acting model itself
+    role: Text = ""  # the role of the model that was asked; "actor" for the acting model itself
     model: Text = ""  # its name at the endpoint
     why: Text = ""  # "ground" for a place that a plan names, "zoom" for a closer look
-    asked: Text = ""  # for what, in words
+    asked: Text = ""  # what to find, in words
     raw: Text = ""  # its answer
-    point: list[float] | None = None  # the place in desktop units; null where it gave none
+    point: list[float] | None = None  # the place in desktop units; null if the model gave none
     absent: bool = False  # the model says it is not on the screen
     usage: TokensRecord = Field(default_factory=TokensRecord)
     milliseconds: float = 0.0
 
     @property
     def words(self) -> str:
-        """What came of it, on one line."""
+        """The request and its result, on one line."""
         point = None if self.point is None else DesktopPoint(*self.point)
         return consulted_words(self.why, self.role, self.asked, point)
 
@@ -276,10 +276,10 @@ class StepRecord(ActionRecord):
     by: Text = "actor"  # the role of the model that decided: "actor", or "relief" while another one works in its place
     answers: list[AnswerRecord] = []  # all tries; the last one counts
     thought: Text = ""
-    consulted: list[ConsultedRecord] = []  # what else was asked to find the places
+    consulted: list[ConsultedRecord] = []  # further requests that located the points
     doubt: Text = ""  # why the element there may not be the one that the model wanted; empty if nothing suggests it
     actions: list[ActionRecord] = []
-    changed: bool | None = None  # whether the screen changed by it; null where nothing was done
+    changed: bool | None = None  # whether the step changed the screen; null if nothing was done
     note: Text | None = None  # what the model was told about it
     reply: Text | None = None  # what the person answered, or a tool
     tokens: TokensRecord = Field(default_factory=TokensRecord)

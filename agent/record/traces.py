@@ -38,7 +38,7 @@ class RunTrace:
 
     Args:
         url: of the collector (OTLP over HTTP), such as http://127.0.0.1:4318.
-        tell: is told if the trace cannot be sent.
+        tell: called with a sentence if the trace cannot be sent.
 
     Raises:
         EnvironmentLacksError: OpenTelemetry is not installed.
@@ -143,7 +143,7 @@ class RunTrace:
 
     def _begin_step(self, step: int, at: float) -> None:
         if step == self._step and len(self._open) > 1:
-            return  # it looks again
+            return  # the step captures the screen again
         self._end(at, 1)
         self._step = step
         self._begin(f"step {step}", max(at, self._last), {"mai_agent.step": step})

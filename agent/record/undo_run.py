@@ -27,7 +27,7 @@ class RunUndo(Undo):
         bundle: the run.
 
     Raises:
-        UsageError: the run is still going on, or nothing was recorded that could be undone.
+        UsageError: the run is still active, or nothing was recorded that could be undone.
         EnvironmentLacksError: the desktop that it was on is gone.
     """
 

@@ -82,7 +82,7 @@ def is_script(url: str) -> bool:
 
 
 def says_another(text: str, url: str) -> bool:
-    """Whether a link's text is the address of another site than the one that it leads to."""
+    """Whether a link's text is the address of another site than the site that the link leads to."""
     text_site, leads = (site_of(one).removeprefix("www.") for one in (visited(text) or "", url))
     written = text.strip().casefold().startswith(("http://", "https://", "www."))
     return bool(written and text_site and leads and text_site != leads and not leads.endswith(f".{text_site}"))

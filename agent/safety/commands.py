@@ -11,12 +11,12 @@ from foundation.configs import load_config
 _PLAIN = re.compile(r"[\w \t./~*?,:@%+=|&'\"-]*")
 #: The only accepted operators between commands: a pipe and &&.
 _JOINED = re.compile(r"\s*(?:\|(?!\|)|&&)\s*")
-#: A prompt: anything up to the first of the signs that shells write before a space.
+#: A prompt: everything up to the first prompt sign, which shells follow with a space.
 _PROMPT = re.compile(r"[^\n]*?[$#%>❯»➜λ](?:[ \u00a0]|$)")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 #: A pattern for folders, which may stand for a private one: /pro?/self/environ.
 _GLOBBED_FOLDER = re.compile(r"[*?][^/]*/")
-#: What a pattern at the beginning of a word may stand for.
+#: An option that a file pattern at the beginning of a word may expand to.
 _ANY_OPTION = "--any-option=1"
 _SPLIT = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
 
@@ -24,7 +24,7 @@ _SPLIT = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
 def after_prompt(line: str) -> int | None:
     """Return where the command begins in a line of a terminal; None if no prompt is found.
 
-    The first sign of a prompt counts: none within a command can hide what comes before it.
+    The first prompt sign counts, so that a sign inside a command cannot hide the text before it.
     """
     found = _PROMPT.match(line)
     return found.end() if found else None

@@ -66,8 +66,8 @@ class Held:
         return action
 
     def judged(self, action: Action[DesktopPoint]) -> Action[DesktopPoint] | None:
-        """Return what an effective action amounts to, as an action that rules know; None if it only
-        releases something.
+        """Convert an effective action to an action that rules know; None if it only releases
+        something.
         """
         match action:
             case KeyDown(keys):

@@ -90,13 +90,13 @@ class InputHistory:
     _typed: _Typed = field(default_factory=lambda: _Typed(None))
     _here: _Here = field(default_factory=_Here)
     _launcher: bool = False
-    _exporting: bool = False  # an export of secrets was chosen, and nothing saved or cancelled since
+    _exporting: bool = False  # an export of secrets was chosen, and nothing was saved or cancelled since
     _copied: bool = False  # this run copied the clipboard's content
     _own: dict[Hashable, str] = field(default_factory=dict)  # titles of the windows whose whole text is the run's own
     _met: set[Hashable] = field(default_factory=set)
     _lost: Counter[str] = field(default_factory=Counter)  # characters deleted from documents, by application
     _saving: str = ""  # the application that was told to save; saving may change its window's title
-    _judged: set[tuple[Hashable, str]] = field(default_factory=set)  # windows and what stood in a field of them
+    _judged: set[tuple[Hashable, str]] = field(default_factory=set)  # windows, and judged contents of their fields
     _page: tuple[Hashable, str] = (None, "")  # window and title of the page whose fields were filled in
     _filled: set[Hashable] = field(default_factory=set)
     _last: tuple[Situation, Hashable] | None = None
@@ -156,7 +156,7 @@ class InputHistory:
         return {fact for fact, is_so in holds.items() if is_so}
 
     def _pieces(self, action: Action[DesktopPoint], seen: Situation, window: Hashable) -> int:
-        """Return how many actions made the text that Enter submits unread, this one included."""
+        """Return how many actions, this one included, made the text that Enter submits and that cannot be read."""
         focus, before = focus_of(seen), self._typed
         if seen.read or before.window != window or not before.text or (focus is not None and not takes_text(focus)):
             return 0
@@ -229,7 +229,7 @@ class InputHistory:
         if self._page != (window, place.title):
             self._page, self._filled = (window, place.title), set()
         field = focus.name, focus.label, focus.box
-        # A long text is a post, a comment or an answer by itself; a single line may only look for something.
+        # A long text is a post, a comment or an answer by itself; a single line may be only a search.
         self._filled |= {field} if "one line" in facts_of_focus(seen) else {field, (*field, "long")}
 
     def _taken(self, action: KeyAction, keys: frozenset[str], seen: Situation) -> int:
@@ -327,7 +327,7 @@ def _looks(action: Action[DesktopPoint], seen: Situation) -> bool:
     """Whether, in a terminal, the line resulting from an action only reads."""
     entered = spelled(action)
     if isinstance(action, PressKeys | HoldKeys) and not entered:
-        # At the prompt there is nothing for it to act on.
+        # At the prompt, backspace only edits the command line: no program is there that it could act on.
         return (action.keys == ("backspace",) and seen.read) or is_harmless_chord(action.keys)
     head, end, tail = entered.replace("\r", "\n").partition("\n")
     return seen.read and is_harmless(seen.typed + head + seen.rest + end + tail)

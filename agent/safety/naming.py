@@ -21,13 +21,13 @@ _CONTAINERS = role_group("containers")
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What an action goes to, as far as that is known."""
+    """The target of an action, as far as it is known."""
 
-    #: what lies at its points, in their order, or the field that gets what is typed; "" where that is unknown
+    #: the names of the targets at its points, in their order, or of the field that receives the text; "" if unknown
     names: tuple[str, ...] = ()
-    window: str = ""  # the title of the window, or the application where it has none
-    box: Region | None = None  # where that window is
-    field: Region | None = None  # where the field is that gets what is typed
+    window: str = ""  # the title of the window, or the application if there is no title
+    box: Region | None = None  # the region of that window
+    field: Region | None = None  # the region of the field that receives the text
     app: str = ""  # the class of the window's application
 
 
@@ -72,7 +72,7 @@ def nameless(elements: Collection[Element]) -> bool:
 
 
 def _name_at(situation: Situation) -> str:
-    """Return the name of what lies at the point: as the tree tells it now, or as the model saw it."""
+    """Return the name of the target at the point, as the tree reports it now, or else as the model saw it."""
     candidates = [one for one in (*situation.elements[-1:], situation.described) if one and one.role not in _CONTAINERS]
     element = next((one for one in candidates if one.name or one.label), next(iter(candidates), None))
     words, at = situation.words.splitlines()[-1:], situation.words_at

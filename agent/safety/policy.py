@@ -49,8 +49,8 @@ class Approval:
         return "skipped" if self.skip else "told" if self.note else "refused"
 
 
-#: Whom a question comes from: rules of the policy; the setting that every action is to be approved; the model's own
-#: service; or, where none of these asks, the person who paused the run or goes through it step by step.
+#: Who asks: rules of the policy, the setting that every action needs approval, or the model's own service. If none of
+#: these asks: the person who paused the run or steps through it.
 Asker: TypeAlias = Literal["rules", "every action", "service", "paused", "step"]
 
 
@@ -59,17 +59,17 @@ class Question:
     """Why an action needs approval."""
 
     reason: str  # as a clause, naming the rule
-    scope: str  # what a yes for the rest of the run would allow, in words; "" if there is no such yes
+    scope: str  # what a permission for the rest of the run would allow, in words; "" if only once
     asker: Asker = field(default="rules", compare=False)
     #: What the rules matched in the text to type, as they read it. It must be shown before approval.
     matched: tuple[str, ...] = field(default=(), compare=False)
     reasons: tuple[str, ...] = field(default=(), compare=False)  # the parts of `reason`, one per rule
     situation: Situation = field(default=UNKNOWN, compare=False)  # what is known about its target
-    place: Hashable = field(default=None, compare=False)  # where such a yes would hold
+    place: Hashable = field(default=None, compare=False)  # where such a permission would hold
 
     @property
     def held(self) -> bool:
-        """Whether it is asked only because the person paused the run or steps through it."""
+        """Whether the question is asked only because the person paused the run or steps through it."""
         return self.asker in ("paused", "step")
 
 
@@ -129,7 +129,7 @@ class Policy:
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
         """Return why this action needs approval, or None if it may proceed.
 
-        Every matching rule is named: what was allowed for one reason is asked about again for another.
+        The question names every matching rule: an action allowed for one reason needs approval again for another.
         """
         if self.mode == "never" or not isinstance(action, JUDGED):
             return None
@@ -138,7 +138,7 @@ class Policy:
         known = [rule for rule in matching if rule not in blind]
         # "Not on the list" is a reason only if there is no more specific one.
         specific_rules = [rule for rule in known if not rule.is_default] or known
-        named: dict[str, list[str]] = {}  # rules by their reasons, so that none is told twice
+        named: dict[str, list[str]] = {}  # rules by their reasons, so that no reason appears twice
         for rule in specific_rules:
             named.setdefault(rule.why(action, situation), []).append(f"“{rule.name}”")
         reasons = [f"{why} ({'rules' if rules[1:] else 'rule'} {', '.join(rules)})" for why, rules in named.items()]
@@ -205,9 +205,9 @@ def scope_of(action: Action[DesktopPoint], situation: Situation, reasons: int = 
 
 
 def _key(place: Place) -> Hashable:
-    """Return what a place must have in common with a later one; None if the place is not known.
+    """Return the key that identifies a place later in the run; None if the place is not known.
 
-    A browser's window shows many sites, so nothing can be allowed in it while the browser does not tell the site.
+    A browser's window shows many sites, so nothing can be allowed in it unless the browser reports the site.
     """
     if place.site:
         return place.app, place.site

@@ -37,7 +37,7 @@ class Asked:
     found: tuple[str, ...]  # matches, as the rules read them, that cannot be located in the text
     facts: tuple[str, ...]  # further facts that are too long for a line
     reasons: tuple[str, ...]
-    scope: str  # what a yes for the rest of the run would allow; "" if it can only be allowed once
+    scope: str  # what a permission for the rest of the run would allow; "" if only once
 
 
 def asked(action: Action[DesktopPoint], question: Question) -> Asked:

@@ -14,7 +14,7 @@ from agent.safety.targets import captions, is_page
 from agent.safety.words import plain
 from foundation.configs import load_config
 
-#: A quotation. An apostrophe within a word begins and ends none.
+#: A quotation. An apostrophe within a word is no quotation mark.
 _QUOTED = re.compile(r"(?:[\"“„«‘]|(?<!\w)')([^\"“”„«»‘’']{1,80})(?:[\"”“»]|['’](?!\w))")
 #: An address. At the beginning of a line it may contain spaces, as in a browser's address field.
 _ADDRESS = re.compile(r"(?mi)^[ \t]*https?://[^\n]+|https?://\S+")
@@ -87,7 +87,7 @@ class Sentence:
         return self.text.partition("?")[2] if asks else self.text
 
     def _withholds(self) -> bool:
-        """Whether the instruction denies something, sets a condition or wants to be asked: what of it is not told."""
+        """Whether the instruction denies something, sets a condition or wants to be asked, anywhere in its text."""
         text = _CHORD.sub(" ", _QUOTED.sub(" ", self.text))
         if _CONTRACTED.search(text):
             return True
@@ -171,7 +171,7 @@ def _of_addresses(text: str, sentence: str) -> set[Fact]:
 
 
 def _captions(action: Action[DesktopPoint], seen: Situation) -> list[str]:
-    """Return the captions that the instruction must name: in a page all, elsewhere the first; for a drag both ends."""
+    """Return the captions that the instruction must name: for a drag both ends, in a page all, else the first."""
     typing = isinstance(action, TYPING)
     called = captions(seen, typing=typing)
     if isinstance(action, Drag):

@@ -71,7 +71,7 @@ class Place:
     region: Region | None = None
     dialog: bool = False  # a dialog of another window
     backdrop: bool = False  # the desktop background
-    site: str = ""  # of the page that a browser shows there, as the browser tells it
+    site: str = ""  # of the page that a browser shows there, as the browser reports it
     window: Hashable = None  # the desktop's identifier of the window; None if unknown
 
 
@@ -91,7 +91,7 @@ class Situation:
     #: Text before the caret: as read in the focused field, or else what the run typed into the window lately.
     typed: str = ""
     rest: str = ""  # text behind the caret, as read
-    read: bool = False  # whether both were read; of a terminal, the line behind its prompt
+    read: bool = False  # whether both were read; in a terminal, only the line behind its prompt is read
     #: Content of the focused field that Enter would submit; None if nothing is submitted or it cannot be read.
     sent: str | None = None
     fields: tuple[str, ...] = ()  # contents of the fields of the page or dialog whose button is pressed

@@ -38,7 +38,7 @@ _PRESSING = frozenset({"enter", "kp_enter", "space"})
 _TALLEST_BUTTON = 120
 #: Up to this many characters, typed text may as well be meant as shortcuts.
 _SHORTEST_TEXT = 3
-#: Words of a search. More may be a message, in a page's field that only says that it is one.
+#: Most words of a search. A longer text may be a message, in a page's field that only claims to be for searches.
 _LONGEST_SEARCH = 8
 #: OCR words contradict a name if they have at least this many letters and a lower similarity than this.
 _LEAST_READ, _ALIKE = 3, 0.6
@@ -219,7 +219,7 @@ def facts_of_focus(seen: Situation) -> set[Fact]:
 
 
 def link_of(seen: Situation) -> str:
-    """Return the address of the link that is hit, or has the focus; "" if it is none, or its address is unknown."""
+    """Return the address of the link that is hit, or has the focus; "" if it is no link, or its address is unknown."""
     return next((one.value or "" for one in seen.elements[-1:] if one.role == "link"), "")
 
 

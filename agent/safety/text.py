@@ -94,7 +94,7 @@ def found(pattern: re.Pattern[str], text: str, before: str = "") -> bool:
 
 
 def matches(pattern: re.Pattern[str], text: str, before: str = "", after: str = "") -> Iterator[str]:
-    """Yield what `found` finds, as it is read, without the part in `before`.
+    """Yield the matches that `found` finds, as the pattern reads them, without the part in `before`.
 
     A match may go on in `after`, but not lie in it alone.
     """

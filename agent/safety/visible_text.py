@@ -62,7 +62,7 @@ class _Atom(NamedTuple):
     start: int
     end: int
     sign: bool = False
-    ends: bool = False  # the line
+    ends: bool = False  # whether it ends the line
     cells: int = 1
 
 
@@ -197,7 +197,7 @@ def _fitting(atoms: Iterable[_Atom], width: int) -> Iterator[_Atom]:
         step = max(1, width // 2)
         parts = [atom.drawn[at : at + step] for at in range(0, len(atom.drawn), step)]
         for index, part in enumerate(parts):
-            last = index == len(parts) - 1  # only with it, the atom counts as shown
+            last = index == len(parts) - 1  # only with its last part, the atom counts as shown
             yield _Atom(part, atom.start, atom.end if last else atom.start, atom.sign, atom.ends and last, _cells(part))
 
 

@@ -86,10 +86,10 @@ def launch(name: str, request: ServerRequest) -> bool:
 
 
 def change(name: str, request: ServerRequest, wait: float = 5.0) -> bool:
-    """Replace a server's settings while its clients wait at its door. Return once `wait_ready` tells how it goes.
+    """Replace a server's settings while its clients wait at its door. Then `wait_ready` can wait for the result.
 
-    If no start with them succeeds, the server goes back to what it was, and its state says why in `refused`. A server
-    that does not run is started with the request. Requests that run get `wait` seconds. Return whether it ran.
+    If no start with the new settings succeeds, the server returns to the previous settings, and `refused` in its state
+    gives the reason. If the server does not run, start it. Running requests get `wait` seconds. Return whether it ran.
     """
     folder = Folder(name)
     owner = folder.owner()
@@ -160,7 +160,7 @@ def last_started() -> str | None:
 
 
 def sleeping(model: str | None = None) -> list[State]:
-    """Return the servers whose engine ended because nobody asked anything, the last started first."""
+    """Return the servers whose engine ended because no requests came, the last started first."""
     asleep = [state for state in _states(model) if state.phase == "asleep"]
     return sorted(asleep, key=lambda state: -(state.started or 0.0))
 
@@ -251,7 +251,7 @@ def metrics_of(state: State) -> ServerMetrics | None:
 
 
 def endpoint_of(state: State) -> Endpoint:
-    """Return how to ask a server that has a port."""
+    """Return the endpoint of a server that has a port."""
     assert state.url is not None
     return Endpoint(state.url, Folder(state.name).key(), state.model)
 

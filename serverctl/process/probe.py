@@ -10,7 +10,7 @@ from typing import Any
 from serverctl.load.client import Answer, Endpoint
 from serverctl.load.metrics import ServerMetrics, parse_metrics
 
-#: A server's door tells there how many requests of clients run.
+#: The path at which a server's door reports how many client requests run.
 INSIDE = "/mai-server/inside"
 #: Side of the test image. 65,536 pixels is the smallest image that Qwen3-VL's processor does not enlarge.
 PROBE_SIDE = 256

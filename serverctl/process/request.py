@@ -41,9 +41,9 @@ class ServerRequest:
     processor: bool = False  # whether to serve without a card
     idle_seconds: float | None = None  # stop after this time without requests; None for never
     key: str = field(default="", repr=False)  # the API's key, chosen by the user; "" to create one
-    keep_key: bool = False  # whether a start takes the key of the one before
+    keep_key: bool = False  # whether a start keeps the key of the previous start
     together: tuple[str, ...] = ()  # the names of all servers of the same `up`, if there are several
-    models: tuple[Served, ...] = ()  # all that it swaps, one at a time, as clients name them; empty for `goal` alone
+    models: tuple[Served, ...] = ()  # all models that it swaps, one at a time; empty if it only serves `goal`
     passing: bool = False  # whether a bench or batch started it temporarily; `up --again` ignores it
 
     def to_json(self) -> str:
@@ -146,8 +146,8 @@ def read_request(path: Path) -> ServerRequest:
 class Change:
     """Other settings for a running server."""
 
-    request: ServerRequest  # the whole, with what stays
-    wait: float  # for the requests that run, seconds; then they are broken off
+    request: ServerRequest  # the complete new request, including unchanged settings
+    wait: float  # seconds for running requests to finish; then they are aborted
 
     def to_json(self) -> str:
         """Return the change as JSON text."""

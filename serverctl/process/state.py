@@ -68,7 +68,7 @@ class State(BaseModel):
     port: int | None = None  # on loopback
     address: str = ""  # the base URL of a server that somebody else runs; "" for ours
     model: str = ""  # the model's name for clients
-    models: list[str] = []  # all that it swaps, by their names for clients; empty for one alone
+    models: list[str] = []  # all models that it swaps, by their names for clients; empty for a single model
     source: str = ""  # the repository or folder that vLLM loads
     family: str | None = None  # the model family that the agent uses
     vllm: str = ""  # vLLM's version

@@ -18,8 +18,8 @@ from agent.desktop.protocol.windows import Connection, OpenWindows
 from agent.safety.policy import Approval, Approver, Question
 from agent.screen.capture import Screen
 
-#: Seconds that window managers need to hand over the focus, and how often it is asked for: a program that starts at
-#: the same moment may take it again.
+#: Seconds that window managers need to hand over the focus, and how often the focus is requested: a program that
+#: starts at the same moment may take it again.
 _HANDOVER, _ASKED = 0.3, 5
 _LOST = "The window that had the focus is gone, or does not come to the front: look again."
 
@@ -70,7 +70,7 @@ class GuardedDesktop:
         return FocusKeeper(approver, self.open_windows) if self.hand.touches else approver
 
     def watch(self, stop_key: str, steering: Steered | None) -> str:
-        """Start the watches of `Desktop.watch`. `steering` is told of a takeover; None if nobody could resume."""
+        """Start the watches of `Desktop.watch`. `steering` is notified of a takeover; None if nobody could resume."""
         if steering is None or not self.hand.touches:
             return self._desktop.watch(stop_key, None)
         return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, self._is_ours))

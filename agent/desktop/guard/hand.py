@@ -66,7 +66,7 @@ class GuardedHand:
         self._windows = Connection(reach.open_windows)
         self._reach = reach
         self._meant = meant
-        self._switching = False  # a key is held down whose release brings up another window
+        self._switching = False  # a held key brings up another window when it is released
 
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out if it would still land where it was meant to."""

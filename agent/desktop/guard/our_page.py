@@ -11,7 +11,7 @@ _served = threading.Event()
 
 
 def serve_page() -> str:
-    """Return what must stand in the title of our page. From now on, windows with such a title are ours."""
+    """Return the mark for the title of our page. From now on, windows with the mark in their title are ours."""
     _served.set()
     return _MARK
 

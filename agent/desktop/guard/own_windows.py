@@ -54,7 +54,7 @@ class Own:
 def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], bool]) -> Own:
     """Return the windows of the terminal that runs us; none over SSH, or if the terminal is on another desktop.
 
-    `shows` tells whether windows of a program with a given environment appear on this desktop.
+    `shows` returns whether windows of a program with a given environment appear on this desktop.
     """
     here = [process for process in _local_terminal_ends() if shows(_environ(process))]
     if not here:

@@ -53,9 +53,9 @@ class Reach:
         return window is not None and (window.id in self.own or (self.pages and shows_our_page(window.title)))
 
     def needed_windows(self, windows: Connection) -> Windows | None:
-        """Return the windows; None if they are unknown and none has to be known.
+        """Return the windows; None if they are unknown and not needed.
 
-        Raises EnvironmentLacksError if ours or hidden ones must be known.
+        Raises EnvironmentLacksError if they are unknown, but our own or hidden windows must be known.
         """
         return windows.need() if self.own or self.leaving else windows.get()
 
@@ -88,7 +88,7 @@ class Reach:
         """Return a copy of a capture and its outline without elements that name hidden windows or hold secrets.
 
         Args:
-            is_secret: tells whether a text contains a known secret.
+            is_secret: returns whether a text contains a known secret.
             frame: the capture.
             outline: the elements on it.
         """
@@ -128,9 +128,9 @@ class MaskedScreen:
         self._seen: list[tuple[list[Region], float]] = []
 
     def grab(self) -> Frame:
-        """Capture, and blank the hidden windows where they were just before and just after: they may move meanwhile.
+        """Capture, and blank the places of hidden windows just before and just after: windows may move meanwhile.
 
-        Also blank where they were up to half a second ago: without a compositor, what was below takes time to redraw.
+        Also blank their places of the last half second: without a compositor, the windows below take time to redraw.
         """
         self._note_hidden()
         frame = self._screen.grab()
@@ -204,7 +204,7 @@ class MaskedElements:
         return windows is None or ((active := windows.active()) is not None and not self._reach.owns(active))
 
     def _own_among(self) -> Windows | None:
-        """Return the windows, among which ours may be; None if there are none of ours."""
+        """Return the windows if ours may be among them; None if ours cannot be, or if the windows are unknown."""
         return self._reach.needed_windows(self._windows) if self._reach.may_own else None
 
 

@@ -55,7 +55,7 @@ class Sources:
         self._windows: Windows | None = None
         self._open_elements: OpenElements | None = open_elements
         self._elements: Elements | None = None
-        self._late = False  # whether an application did not tell its elements in time since `connect`
+        self._late = False  # whether an application did not report its elements in time since `connect`
         self._works: dict[Sense, bool] = {}  # without those that never worked
         self._news: list[str] = []
 
@@ -104,7 +104,7 @@ class Sources:
             return None
 
     def elements(self, question: Callable[[Elements], T | None]) -> T | None:
-        """Return the answer of the accessibility tree to a question; None as well if it comes too late."""
+        """Return the answer of the accessibility tree to a question; also None if it comes too late."""
         if self._late:
             return None
         try:
@@ -124,7 +124,7 @@ class Sources:
         return answer
 
     def captions(self, points: list[DesktopPoint]) -> tuple[str, DesktopPoint | None, bool]:
-        """Return the text at these points, the middle of the last one, and whether one is drawn as on a button."""
+        """Return the text at these points, the middle of the last one, and whether one is drawn like a button."""
 
         def captions(frame: Frame, ocr: Ocr) -> list[tuple[Caption, DesktopPoint]]:
             viewport, read = frame.viewport, []

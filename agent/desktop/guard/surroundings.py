@@ -163,7 +163,7 @@ class DesktopSurroundings:
         ), identifier
 
     def _field(self, elements: Sequence[Element]) -> FieldText | None:
-        """Read the field that has the focus; of a terminal, its line behind the prompt. None if that is unknown."""
+        """Read the focused field, or in a terminal the line behind the prompt. None if it cannot be read."""
         focus = elements[-1] if elements else None
         if focus is not None and (not takes_text(focus) or focus.role == _MASKED):
             return None
@@ -172,7 +172,7 @@ class DesktopSurroundings:
         return field.line(after_prompt) if field is not None and is_terminal else field
 
     def _submitted(self, window: Window | None, place: Place | None, names: Iterable[str]) -> tuple[str, ...]:
-        """Return what stands in the fields of a page or dialog, if a button is pressed there that may submit them."""
+        """Return the contents of the fields of a page or dialog, if the pressed element may submit them."""
         captions = [name for name in names if name.strip()]
         is_harmless = captions and all(map(harmless_buttons().covers, captions))
         if is_harmless or place is None or window is None or not (place.dialog or is_page(place)):
@@ -272,7 +272,7 @@ class DesktopSurroundings:
         return (*(one for one in clicked if one.role == _MASKED != focused.role), focused)
 
     def _place(self, window: Window | None, *, shown: bool = False) -> Place | None:
-        """Return a window's name and place; with `shown` only what the person is shown of them."""
+        """Describe a window: its names and region and, unless `shown`, also its kind and its page's site."""
         if window is None:
             return None
         region = self._sources.windows(lambda known: known.region(window.id))
@@ -288,7 +288,7 @@ class DesktopSurroundings:
 
 
 def _may_answer(names: Iterable[str]) -> bool:
-    """Whether a pressed button may answer a question: it says yes or no, is not known to be harmless, or not at all."""
+    """Whether a pressed button may answer a question: it has no name, says yes or no, or is not listed as harmless."""
     captions = [name for name in names if name.strip()]
     is_harmless = captions and all(map(harmless_buttons().covers, captions))
     return not is_harmless or any(shipped_words(answer).found(name) for answer in ("yes", "no") for name in captions)

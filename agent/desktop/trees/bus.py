@@ -140,7 +140,7 @@ class Bus:
     def ask_all(self, questions: Iterable[Question[Any]], seconds: float | None = None) -> list[Any]:
         """Return the results of the questions in order; None for those that did not finish in time.
 
-        With `seconds`, that is the time for all of them, also if an application is silent.
+        `seconds` is the time for all questions together, even if an application is silent.
 
         Raises:
             EnvironmentLacksError: the connection was lost.

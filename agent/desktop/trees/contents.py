@@ -11,7 +11,7 @@ from agent.desktop.trees.tree import Ref, getter, method, text_of, variant
 from agent.desktop.trees.wire import Call
 from agent.safety.text import one_line
 
-#: Characters that are kept of a text, and read of a terminal. Texts keep their beginning, terminals their end.
+#: Most characters to keep of a text, and to read from a terminal. Texts keep their beginning, terminals their end.
 _LONGEST_TEXT, _LONGEST_TERMINAL = 1000, 8000
 _NUMBERS = ("CurrentValue", "MinimumValue", "MaximumValue")
 _LABELLED_BY = 2  # AtspiRelationType
@@ -63,7 +63,7 @@ def _fill(tree: Tree, draft: Draft) -> Question[None]:
 
 
 def clicked(candidates: Sequence[Ref]) -> Question[list[Ref]]:
-    """Return those of these parts of a page that are clickable, by the name of their first action."""
+    """Return the clickable ones among these parts of a page, recognized by the name of their first action."""
     replies = yield [method(ref, "Action", "GetName", "s", "i", 0) for ref in candidates]
     return [ref for ref, reply in zip(candidates, replies, strict=True) if reply and reply[0] in _TAKES]
 

@@ -305,7 +305,7 @@ class AtspiElements:
 
         for draft in asked:
             if not stays(draft) and draft.popup is None:
-                part = largest_part(draft.box, parts)  # a part may be uncovered, as of a text behind a dialog
+                part = largest_part(draft.box, parts)  # a part may be uncovered, as when a dialog covers half a text
                 if part is not None:
                     draft.box, tops[id(draft)] = part, own
         return [draft for draft in found if stays(draft)]
@@ -332,7 +332,7 @@ class AtspiElements:
                 yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == pid]:
             return (yield from look(self._lookup(application, layer)))
-        # The bus of a sandbox has PID 0 for programs outside of it: title and size tell whose window it is.
+        # The bus of a sandbox has PID 0 for programs outside of it: title and size identify their windows.
         for ref in (yield from of_process(list(self._applications), 0)):
             yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == 0]:

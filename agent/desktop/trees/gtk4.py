@@ -1,7 +1,7 @@
 """Reads GTK 4's nodes: one call returns all nodes that it has created so far, and boxes are relative to the window.
 
 GTK 4.8 (Debian 12) creates a node when its parent is asked for its children, sets "showing" only on the window, and
-leaves out paddings in boxes (a round button of 34 pixels has 24, with the right middle). Nodes on hidden pages keep
+leaves out paddings in boxes (a round button of 34 pixels has 24, around its centre). Nodes on hidden pages keep
 their boxes: only a hit test can tell that they are hidden.
 """
 

@@ -36,11 +36,11 @@ from agent.screen.outline import Element
 #: Levels above the hit node that are searched for a control.
 _CLIMB = 8
 _CONTROLS = frozenset(roles.role_name(number) for number in roles.CONTROLS)
-#: Nodes that are read of those that claim the focus. A page and a field in it may both claim it.
+#: Most nodes to read of one kind, such as those that claim the focus: a page and a field in it may both claim it.
 _MOST = 20
-#: Characters. Of a longer text, the part around the caret is read.
+#: Most characters to read of a text. Of a longer focused text, the part around the caret is read.
 _LONGEST_TEXT = 4000
-#: Nodes that are walked within the time limit: 75 nodes of Qt took 29 ms.
+#: Most nodes to walk within the time limit: 75 nodes of Qt took 29 ms.
 _WALKED = 200
 
 

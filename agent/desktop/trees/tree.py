@@ -132,7 +132,7 @@ def text_of(pair: Any) -> str:
 
 
 def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")) -> Question[list[Node]]:
-    """Read these nodes, in their order, without those that do not answer role and states.
+    """Read these nodes in their order, except nodes that do not report role and states.
 
     If `properties` is empty, one call reads all properties. Use that only with ATK's bridge: Qt 5.15 crashes.
     """

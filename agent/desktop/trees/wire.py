@@ -16,7 +16,7 @@ _PATH, _INTERFACE, _MEMBER, _REPLY_SERIAL, _DESTINATION, _SIGNATURE = 1, 2, 3, 5
 _NAME = re.compile(r"(:[\w-]+(\.[\w-]+)+|[A-Za-z_-][\w-]*(\.[A-Za-z_-][\w-]*)+)\Z", re.ASCII)
 _PATH_FORM = re.compile(r"/(\w+(/\w+)*)?\Z", re.ASCII)
 _CALL, _RETURN, _ERROR = 1, 2, 3
-#: Bytes at the beginning of a message that tell its length.
+#: Bytes at the beginning of a message from which its length can be computed.
 HEAD = 16
 
 

@@ -38,7 +38,7 @@ _FULL_VOLUME = 65536
 _BEHIND, _NEARLY_NONE = 60, 10
 
 
-#: Yields the steps towards a number, or the verdict; receives the control and what it holds before each.
+#: Yields the steps towards a number, or the verdict; receives the control and its number before each step.
 _Mover: TypeAlias = Generator[Step | Verdict, tuple[Element, float | None], None]
 _BEGIN = Stuck("")  # what a mover yields first, to receive the control
 
@@ -189,7 +189,7 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | N
             for roles in (AMOUNTS, FIELDS - {"document text", "terminal"}):
                 if (found := (yield from now.the(target, roles, least))) is not None:
                     return found
-    # The name may be the heading of a slider and a number, but no switch has its number below it.
+    # The name may be a heading above a slider and its number. A switch has no number below it.
     for target in targets_of(goal.target, place):
         if not target.name or (place is not None and place.is_switch):
             continue
@@ -227,9 +227,9 @@ def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> 
 def _percent(
     goal: SetValue, control: Element, amount: float, limits: tuple[float, float], *, known: bool
 ) -> float | Stuck:
-    """Return the number for a percentage; Stuck where the control is not about shares.
+    """Return the number for a percentage; Stuck if the control takes no percentage.
 
-    `known`: the control is in the tables, where number fields that count in percent would say so.
+    `known`: the control is in the tables, which give the unit "%" for number fields that count in percent.
     """
     least, most = limits
     slides = control.role in ("slider", "dial")
@@ -317,7 +317,7 @@ def _slide(now: Now, goal: SetValue, wanted: float) -> _Mover:
         text = f"It holds {held:g}: press {key}."
         values.append(held)
         sides = [value > wanted for value in values if value != wanted]
-        if sum(one != other for one, other in itertools.pairwise(sides)) > 1:  # no step reaches it
+        if sum(one != other for one, other in itertools.pairwise(sides)) > 1:  # the number lies between two steps
             if goal.value is None:
                 yield Done(f"{words} holds {held:g}")
                 return

@@ -73,7 +73,7 @@ def _as_one_name(now: Now, goal: Choose) -> Click | None:
 
 
 def _to_look_for(now: Now, goal: Choose) -> Target:
-    """Return the control as the target, or the value on the page if the control is one."""
+    """Return the control as the target; if the control is a page's name, the value on that page."""
     page = now.finder.best(goal.control, {"page tab", "list item"})
     return goal.control if page is None else Target(goal.value, inside=goal.control.name)
 

@@ -1,6 +1,6 @@
-"""Finds the place of a named thing in the tables, and tells whether the front window shows that place.
+"""Finds the place of a named thing in the tables, and checks whether the front window shows that place.
 
-Several things may have one name: the one in the window or on the page that the person means counts.
+If several things have the same name, the thing in the window or on the page that the person means counts.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from agent.literal.vocabulary.places import Place, Setting, find_page, find_plac
 def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
     """Return the thing's place in the tables, else the page that the person named; None if neither is known.
 
-    Of several things of one name, the one in the named or front window counts, and none in another window than the
-    person named.
+    Of several things with the same name, the thing in the front window comes first. If the person named a window,
+    things in other windows do not count.
     """
     desktop = now.names.desktop
     if desktop is None or not target.name:
@@ -41,7 +41,7 @@ def _is_in(now: Now, place: Place, name: str) -> bool:
 
 
 def in_its_window(now: Now, place: Place) -> bool:
-    """Return whether the front window is the one that a place is in."""
+    """Return whether the front window is the window that contains a place."""
     front = now.scene.front
     return front is not None and any(now.scene.named_window(name) is front for name in now.names.of_window(place))
 

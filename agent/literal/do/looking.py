@@ -35,7 +35,7 @@ _MOST_MENUS = 10
 #: Waits for a busy application to confirm an element's position.
 MOST_DOUBTS = 4
 _NOTCHES = 5
-#: Least similarity of a name that is told instead of one that is not there, of 100.
+#: Least similarity, of 100, of a name that is reported if the wanted name is not there.
 _ALIKE = 70
 #: Pixels that one notch scrolls GTK's lists; browsers scroll twice as far.
 _NOTCH = 60
@@ -98,7 +98,7 @@ class Search:
             return self._in_a_menu() or self._not_found()
         if now.finder.doubted(target) is not None and self._waits < MOST_DOUBTS:
             return self._wait(f"{describe_target(target)} does not answer yet: wait and look again.")
-        if target.inside == BACKDROP:  # nothing of it is elsewhere
+        if target.inside == BACKDROP:  # elements of the backdrop are nowhere else
             return self._later() or self._not_found()
         for way in (
             self._to_its_place, self._to_what_it_is_in, self._later, self.to_offscreen, self.further_down,

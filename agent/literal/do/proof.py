@@ -52,9 +52,9 @@ def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:
 
 
 def shown_late(now: Now, goal: Goal, known: Sequence[Change], last: bool) -> str:
-    """Return the change that shows a goal and that was not known before it, in words; "" for none.
+    """Return a change that proves a goal and was not known before it, in words; "" for none.
 
-    For the last goal any change counts, for others one that is about its target; a switch's must have its state.
+    A change about the target counts; for a switch, only with the wanted state. For a last click or key, any counts.
     """
     before = {(change.kind, change.what, change.after) for change in known}
     new = [one for one in now.changes if (one.kind, one.what, one.after) not in before and one.kind in _KINDS]
@@ -93,7 +93,7 @@ def key_may_close(keys: str) -> bool:
 
 
 def misnamed(now: Now, attempt: Move) -> str:
-    """Return the name of a new file that only contains the typed name; "" for none."""
+    """Return the name of a new file that contains the typed name but is another name; "" for none."""
     last = next((move for move in reversed(now.earlier) if move.step.main), None)
     typed = str(last.step.call.get("text", "")).strip() if last is not None and last.action == "type" else ""
     name = typed.rpartition("/")[2]

@@ -84,7 +84,7 @@ def _embedded(now: Now, name: str) -> str:
 
 
 def _as_choice(now: Now, target: Target, *, on: bool) -> Choose | None:
-    """Return the choice if a switched thing is a combo box on this desktop, as GNOME's 24-hour clock or AM / PM."""
+    """Return the choice if a switched thing is a combo box on this desktop, such as GNOME's time format."""
     place = known_place(now, target, on=on)
     if place is None or place.role != "combo box" or not place.choices:
         return None

@@ -53,8 +53,8 @@ from agent.literal.goals import (
 from agent.literal.language.wording import describe_goal, describe_target
 from agent.screen.outline import Element
 
-#: Waits for a target or a window that is not there yet, the same while the front window reports no elements, and
-#: seconds of each. Its accessibility tree is read again after ten seconds.
+#: Most waits for a missing target or window, most waits while the front window reports no elements, and seconds of
+#: each wait. The accessibility tree of such a window is read again after ten seconds.
 _MOST_WAITS, _MOST_LATE, _WAIT = 5, 16, 0.8
 #: Waits for expected changes: 3 s in all.
 _LATE_WAITS, _LATE = 4, 0.75
@@ -65,7 +65,7 @@ _CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 
 @dataclass(frozen=True, slots=True)
 class _Missing(Stuck):
-    """The target is not there; `others` are the things of its kind in its window, or in the one in front."""
+    """The target is not there; `others` are the things of its kind in its window, or else in the front window."""
 
     others: tuple[Element, ...] = ()
     window: str = ""
@@ -84,7 +84,7 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
             mended = yield from _repaired(now, number, part, verdict)
             verdict = mended if isinstance(mended, Stuck) else (yield from _do(now, mended, last=last))
         if isinstance(verdict, Unseen) and goal.expected and target_of(part.goal) is None:
-            # Some fields never tell what they hold, such as a new folder's name in Nemo: the expected changes decide.
+            # Some fields never report their text, such as a new folder's name in Nemo: the expected changes decide.
             verdict = Done("I typed the text, and nothing shows it", verified=False)
         if isinstance(verdict, Stuck):
             words = f"{verdict.words[:1].lower()}{verdict.words[1:]}" if verdict.words[:2] != "I " else verdict.words
@@ -98,8 +98,8 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
 def _repaired(now: Now, number: int, part: Part, missing: _Missing) -> Steps[Part | Stuck]:
     """Return step `number` with the target that the model names, or why it stays stuck.
 
-    Only things of the same kind and window come into question. Where a person can be asked, they decide. The model is
-    asked while the first step, a wait, is carried out. It is not told what the step types, which may be a secret.
+    Only things of the same kind and window are candidates. If a person can be asked, they decide. The model is asked
+    while the first step, a wait, is carried out. It does not learn what the step types, which may be a secret.
     """
     goal = part.goal
     target = target_of(goal)
@@ -214,13 +214,13 @@ def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit
     if action != "click" or is_on(found) is None:
         return (yield from _shown(now, attempt, last))
     chosen = [one for one in _recorded(now).matching(goal.target, near) if is_on(one)]
-    if is_on(found) and chosen:  # then it shows no other effect
+    if is_on(found) and chosen:  # it was on before, so the click shows no other effect
         return Already(f"{state_of(chosen[0])} already")
     return Done(state_of(chosen[0])) if chosen else (yield from _shown(now, attempt, last))
 
 
 def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
-    """Click a switch unless it stands as wanted; check that it does."""
+    """Click a switch unless it is in the wanted state, and check its state afterwards."""
     found = yield from _find(now, goal.target, near)
     if isinstance(found, Stuck):
         return found
@@ -246,7 +246,7 @@ def _type_into(now: Now, goal: Type, near: Sequence[str]) -> Pursuit:
         return found
     if "focused" not in found.states:
         yield now.click(f"Focus {describe_target(goal.into)}: click it.", found, main=False)
-    if found.role == "spin button":  # it tells the number when it is left, which is another step
+    if found.role == "spin button":  # it reports the number only when it loses the focus, in a later step
         if goal.replace:
             yield press("Select what stands there, to replace it.", "ctrl+a")
         typed = yield type_in(f"Type {goal.text}.", goal.text, main=True)
@@ -263,7 +263,7 @@ def _find(
     while True:
         matches = _recorded(now).matching(target, near, roles)
         shown = [one for one in matches if "offscreen" not in one.states]
-        typed = {one.id for one in shown if roles and "focused" in one.states}  # it need not be clicked
+        typed = {one.id for one in shown if roles and "focused" in one.states}  # they are not clicked
         believed = [Found(one, 1.0) for one in shown if one.id in typed or now.finder.believes(one)]
         sure = [one.element for one in without_twins(believed)]
         if len(sure) == 1 and "disabled" not in sure[0].states:
@@ -312,9 +312,9 @@ def _recorded(now: Now) -> Recorded:
 
 
 def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _Missing:
-    """Return that a target is not there, with the named elements of its role in its window.
+    """Return the verdict that a target is not there, with the named elements of its role in its window.
 
-    If no window has that name, those in the window in front.
+    If no window has that name, these are the elements in the front window.
     """
     front = now.scene.front
     is_there = target.inside == DESKTOP or _recorded(now).windows(target.inside)

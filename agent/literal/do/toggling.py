@@ -50,7 +50,7 @@ class _Toggling:
                 return found
             kind, element = found
             if kind != "choice" and self._place is not None and not shows(self._now, self._place):
-                self._place, self._wanted = None, self._goal.on  # one of that name that is not the thing in the tables
+                self._place, self._wanted = None, self._goal.on  # it has the name, but is not the thing in the tables
             if kind == "switch":
                 return (yield from self._switch(element))
             if kind == "item":

@@ -112,7 +112,7 @@ def _holds_more(now: Now, text: str) -> Element | None:
 
 
 def text_changed(now: Now, typed: Move) -> tuple[str, str] | None:
-    """Return what a field in front held before a text was typed, and what it holds now; None if all are as before."""
+    """Return the old and new content of a field in front that changed since a text was typed; None if none changed."""
     for element in now.scene.shown(FIELDS - {"terminal", "password text"}, without=""):
         was = _same_in(typed.scene, element)
         before, held = (was.value or "") if was is not None else "", element.value or ""

@@ -202,7 +202,7 @@ def _came(now: Now, name: str, attempt: Move) -> Verdict | None:
         return Stuck(f"I opened “{name}”, and “{message}” came.")
     if (front := _of_application(now, name, attempt)) is not None:
         return Done(f"{name} is open: “{front.title or front.app}” is in front")
-    if window is not None and window.title:  # what has none yet may be a message whose text comes later
+    if window is not None and window.title:  # a window without a title may be a message whose text comes later
         return Done(f"{name} is open: the window “{window.title}” opened")
     if (page := _page_of(now, name, attempt)) is not None:
         return Done(f"{name} is open: {called(page)} is shown")

@@ -32,7 +32,7 @@ from foundation.configs import load_config
 _LEAST_SHARE = 0.45
 #: Outlines truncate names at about this many characters.
 _CUT = 58
-#: OCR text of this length may differ from the wanted name by a letter, and the least similarity then.
+#: From this length on, OCR text may differ from the wanted name by a letter; and the least similarity for that.
 _LONG = 5
 _ALIKE = 0.88
 #: Areas of a window by name, and the role of their container ("" for the window's left side).
@@ -135,7 +135,7 @@ class Finder:
             ]
             exact = [one for one in tree_elements if one.role.endswith(target.role)]
             if target.role == "icon" and not exact and not target.inside:
-                return []  # where a tree tells none, words and buttons are not called icons
+                return []  # if the tree has no icons, words and buttons do not count as icons
             of_kind = [Found(one, 1.0) for one in exact or tree_elements]
             of_kind = self._under(of_kind, target.under) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)

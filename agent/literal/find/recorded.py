@@ -32,7 +32,7 @@ class Recorded:
     def matching(self, target: Target, near: Sequence[str] = (), roles: frozenset[str] = frozenset()) -> list[Element]:
         """Return the elements of exactly a target's name and role in its window, visible or not.
 
-        `near`: texts of which one is beside, above or around them, if there are any.
+        `near`: if not empty, one of these texts must be beside, above or around the element.
         """
         if target.picture and not target.name:
             return self._looking_alike(target)
@@ -72,7 +72,7 @@ class Recorded:
         return self._fits(window.title, window.app, wanted)
 
     def _named_and_alike(self, target: Target) -> list[Element]:
-        """Return what looks like a target's picture, nearest to its name; without the name, all that looks like it."""
+        """Return the elements like a target's picture that are nearest to its name; all if the name is not there."""
         alike = self._looking_alike(target)
         named = self.matching(replace(target, picture="", role=""))
         if not named:
@@ -81,7 +81,7 @@ class Recorded:
         return [one for one in alike if apart[one.id] == min(apart.values()) <= _BESIDE]
 
     def _looking_alike(self, target: Target) -> list[Element]:
-        """Return the nameless elements of a target's role that look like its picture; without a role, the places."""
+        """Return the nameless elements of a target's role that look like its picture; without a role, all places."""
         places = self._scene.places_of(target.picture)
         if target.role:
             nameless = [one for one in self.of_kind(target, frozenset(), target.inside) if not one.name.strip()]
@@ -96,7 +96,7 @@ class Recorded:
         return found
 
     def _is_in(self, element: Element, window: str) -> bool:
-        """Return whether an element is in the window of that name: in the one in front, if that has the name."""
+        """Return whether an element is in the window of that name. If the front window has the name, only it counts."""
         front = self._scene.front
         if window == DESKTOP or (window.casefold() == DESKTOP and not self.windows(window)):
             return not (element.window or element.app or self._scene.is_covered(element))

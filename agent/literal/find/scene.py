@@ -28,7 +28,7 @@ TEXTS = role_group("plain texts")
 #: Roles of rows in a list, which contain other elements.
 _ROWS = role_group("rows of a list")
 _FLEETING = role_group("fleeting")
-#: Words in the names of applications that only tell their desktop.
+#: Words in the names of applications that only name their desktop.
 _OF_DESKTOPS = frozenset({"xfce", "xfce4", "gnome", "mate", "kde", "org", "settings"})
 #: Largest distance of a label from its control, in heights of the label.
 _FAR = 34
@@ -178,7 +178,7 @@ class Scene:
         return best[1].strip() if best else ""
 
     def _between(self, text: Element, element: Element) -> bool:
-        """Return whether another control is between a text and a control, so that the text belongs to that one."""
+        """Return whether another control is between a text and a control, so that the text belongs to the other."""
         left, right = sorted((text.box, element.box), key=lambda box: box.left)
         return any(
             other.role in CLICKABLE

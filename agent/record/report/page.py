@@ -39,7 +39,7 @@ class Report:
 
 
 def write_report(bundle: Path | Bundle, output: Path | None = None, redactor: Redactor | None = None) -> Report:
-    """Write the report of a run, into its bundle unless told otherwise.
+    """Write the report of a run to `output`, or by default into the run's bundle.
 
     Args:
         bundle: the run, or its folder.
@@ -125,7 +125,7 @@ def _hash(source: str) -> str:
 
 
 def _data(value: Any) -> str:
-    """JSON that cannot end its script element, begin a comment, or break a line."""
+    """Return JSON that cannot end its script element, begin a comment, or break a line."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -140,7 +140,7 @@ def replace_file(path: Path, data: bytes) -> None:
         raise cannot_write(path, error) from error
 
 
-#: Maximum steps, and characters of a text, without the script, which gets everything.
+#: Most steps, and characters of a text, in the version without a script. The script gets everything.
 _MOST_STEPS, _MOST_CHARS = 200, 600
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 #: Bytes of all pictures, before base64 makes them 4/3 as large: 50 steps stay under 15 MB as a file. Longer runs may
-#: have a larger report, because pictures on which nothing can be read help nobody.
+#: have a larger report, because unreadable pictures are of no use.
 _BUDGET, _BUDGET_MOST, _BUDGET_STEPS = 10_000_000, 36_000_000, 50
 _THUMB = (192, 120)
 #: Above this many pictures, thumbnails are smaller: the film strip is only skimmed.
@@ -77,7 +77,7 @@ class Pictures:
 
 
 def _digest(file: Path) -> str | None:
-    """A name for the file's content, so that what did not change is stored once; None for what cannot be read."""
+    """Return a hash of the file, so that equal screenshots are stored once; None if it is too large or unreadable."""
     try:
         if file.stat().st_size > _MOST_FILE:
             return None
@@ -135,7 +135,7 @@ def _picture(file: Path, thumb: tuple[int, int], level: int, limit: int | None) 
 
 
 def load(file: Path) -> "Image | None":
-    """A screenshot's pixels; None for what is no picture, or one of absurd size."""
+    """Return a screenshot's pixels; None if the file is no picture, or has too many pixels."""
     from PIL import Image
 
     try:
@@ -148,7 +148,7 @@ def load(file: Path) -> "Image | None":
 
 
 def _shrunk(image: "Image", width: int, height: int) -> "Image":
-    """The image no larger than that; reduced by a whole factor first, which is quick, and then smoothly."""
+    """Shrink the image to fit into this size: first by a whole factor, which is quick, and then smoothly."""
     from PIL import Image
 
     factor = min(width / image.width, height / image.height)

@@ -85,7 +85,7 @@ def _duration(seconds: float) -> str:
 
 
 def _problem(bundle: Bundle) -> str:
-    """Why the run is incomplete, as a sentence; empty when it is complete."""
+    """Return why the run is incomplete, as a sentence; empty if it is complete."""
     if bundle.outcome == "running":
         return "This run is still under way; the report shows it as far as it is recorded."
     if bundle.outcome == "interrupted":
@@ -101,7 +101,7 @@ def _problem(bundle: Bundle) -> str:
 
 
 def view_step(step: StepRecord, number: int) -> Json:
-    """One step; `number` where it has none of its own. Several actions are shown as one list."""
+    """Return one step; `number` is for a step without its own number. Several actions are shown as one list."""
     actions = step.each_action
     approvals = [action.approval for action in actions]
     changed = next((action for action in actions if action.changed_to), None)

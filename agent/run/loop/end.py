@@ -10,7 +10,7 @@ DRY_RUN_TOUCHES_NOTHING = "Dry run: nothing was touched."
 
 
 class RunEnd(Exception):  # noqa: N818 -- not an error: the run is over
-    """Ends the run, unless another model takes over. `stuck`: why this one is stuck, as a clause; "" if it is not."""
+    """Ends the run, unless another model takes over. `stuck`: why the active model is stuck, as a clause; or ""."""
 
     def __init__(
         self,

@@ -106,7 +106,7 @@ class DecidingModels:
         return True
 
     async def _allowed(self, step: int, stuck: str, relief: FallbackModel) -> Allowed | None:
-        """Return what permits the takeover; None if nothing does."""
+        """Return who or what permits the takeover; None if it is not permitted."""
         if relief.endpoint.is_local:
             return "local"
         emit, host = self._context.emit, relief.endpoint.host
@@ -158,7 +158,7 @@ class StepsInWords:
     """Collects the actions of one model in words, until the other model takes over.
 
     Args:
-        leaving: what the fallback model may not be told; None for a local model.
+        leaving: the rules about what may be sent to the fallback model; None for a local model.
     """
 
     def __init__(self, leaving: Leaving | None) -> None:

@@ -171,7 +171,7 @@ class Performer:
         if self._changed_at(turn, index, points_of(turn.targets[index])):
             return turn.void(index, "left out", target, Note("target_changed"))
         attempt = _Attempt(index, target, held.judged(target))
-        if index and self._context.hand.touches:  # between two answers, thinking takes longer
+        if index and self._context.hand.touches:  # give a takeover time to be noticed, as thinking does before index 0
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
         judged = attempt.judged if isinstance(action, (*TOUCHING, CallTool)) else None
         may_be_done = judged is None or await self._may_be_done(turn, attempt, judged)
@@ -181,7 +181,7 @@ class Performer:
     def _changed_at(turn: Turn, index: int, points: Sequence[DesktopPoint]) -> bool:
         """Whether earlier actions changed the screen at one of these points since the model saw it.
 
-        Their own points are left out, because they are expected to change.
+        The points of the earlier actions are left out, because they are expected to change.
         """
         settled = turn.settled
         if not index or settled is None or settled.frame.viewport != turn.seen.viewport:
@@ -220,7 +220,7 @@ class Performer:
         if verdict is not None and verdict.answer in ("refused", "skipped", "told"):
             # A person who is asked may do anything meanwhile.
             turn.void(index, verdict.answer, target, Note("skipped" if verdict.answer == "skipped" else "refused"))
-            if verdict.note:  # mai-agent itself refuses where no person can be asked
+            if verdict.note:  # if no person can be asked, mai-agent itself refuses
                 is_ours = verdict.by == "mai-agent"
                 turn.notes.append(Note("failed", verdict.note.rstrip(".")) if is_ours else Note("said", verdict.note))
             return False
@@ -265,7 +265,7 @@ class Performer:
         if self._holding.held.button is None:
             await self._race(self._holding.lift())
             return True
-        await self._holding.let_go()  # this drops or clicks; the approval only covered the drag so far
+        await self._holding.let_go()  # the release drops or clicks; the approval covered only the drag so far
         turn.settled = None
         turn.notes.append(Note("needs_drag"))
         return False

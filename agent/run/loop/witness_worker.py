@@ -15,7 +15,7 @@ from agent.desktop.protocol.witness import OpenWitness, Witness
 from agent.events.run_events import Receipt
 from agent.run.control.worker import Worker
 
-#: Seconds for the first action to wait for the witness, which misses what is done before it watches.
+#: Seconds that the first action waits for the witness, which misses all changes before it watches.
 _OPENING = 2.0
 #: Limits of a receipt: changes, remarks, and characters of each text. All of them come from other programs.
 _MOST_CHANGES, _MOST_REMARKS, _MOST_CHARS = 5000, 20, 300

@@ -74,7 +74,7 @@ class _Lists(BaseModel):
 
 
 def _with_included(data: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
-    """Return a file's data after that of the files it includes: from the same folder, or the shipped ones."""
+    """Merge a file's data over the files that it includes, which are from the same folder or shipped."""
     names = data.get("include", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("include must be a list of names of files")

@@ -203,7 +203,7 @@ class Rule(PolicyPart):
             return True
         if "follow" in self.actions:
             return bool(_followed(action, situation))
-        # Keys pressed one by one are a text as well, and so is what stands in the fields that a press submits.
+        # Keys pressed one by one count as a text, and so do the contents of the fields that a press submits.
         return "type" in self.actions and bool(self.patterns) and (bool(situation.unjudged) or bool(spelled(action)))
 
     def _presses(self, action: Action[DesktopPoint]) -> bool:
@@ -317,7 +317,7 @@ def _followed(action: Action[DesktopPoint], situation: Situation) -> str:
 
 
 def _keys_of(action: Action[DesktopPoint]) -> frozenset[str]:
-    """Return the keys that an action presses; of a text, Enter for a line end, and space if it is only blanks."""
+    """Return the keys that an action presses. A text presses Enter for a line end, and space if it is only blanks."""
     if isinstance(action, TypeText):
         keys = {"enter": {"\n", "\r"} & set(action.text), "space": action.text.isspace() and " " in action.text}
         return frozenset(key for key, pressed in keys.items() if pressed)

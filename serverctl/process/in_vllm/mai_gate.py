@@ -12,9 +12,9 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-#: Holds the key. Without it nothing but the open paths answers.
+#: The variable with the key. If it is unset, only the open paths answer.
 KEY = "VLLM_API_KEY"
-#: What load balancers and Prometheus ask for, without a key.
+#: Paths that load balancers and Prometheus request without a key.
 OPEN = ("/health", "/metrics")
 
 Scope = MutableMapping[str, Any]
@@ -40,7 +40,7 @@ class Gate:
 
 
 def has_key(headers: Headers, key: bytes) -> bool:
-    """Whether a request brings the key."""
+    """Whether a request has the key."""
     scheme, _, token = header(headers, "authorization").partition(b" ")
     known = hmac.compare_digest(token.strip(), key)
     return bool(key) and scheme.lower() == b"bearer" and known

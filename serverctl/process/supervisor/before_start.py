@@ -21,7 +21,7 @@ from serverctl.process.state import has_room
 from serverctl.vllm.own_source import rendered_by, words_in
 
 _LAYERS = "vllm/model_executor/layers"
-#: The source files that hold all names which entries of config.json may have, by entry.
+#: For entries of config.json, the source files that contain all their valid values.
 _NAMED_IN: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("hidden_act", "hidden_activation"): (f"{_LAYERS}/activation.py", "transformers/activations.py"),
     ("rope_type",): (
@@ -124,7 +124,7 @@ def _template(place: Place, plan: Plan, python: Path) -> None:
         raise NoStartError("CORRUPT", what, "Mend it, or give another one: -- --chat-template FILE.")
     picture, parts = (found.get(name, {}).get("text") for name in ("picture", "parts"))
     if picture is None or parts is None or "'type':" in picture or plan.model.shape.vision is None:
-        return  # written for plain text: vLLM puts the pictures in by itself
+        return  # the template is for plain text: vLLM inserts the pictures itself
     mark = _image_mark(place)
     if picture == parts or (mark and mark not in picture):
         writes = f"does not write {mark}" if mark else "writes nothing"
@@ -133,7 +133,7 @@ def _template(place: Place, plan: Plan, python: Path) -> None:
 
 
 def _chosen_template(place: Place, flags: Sequence[str]) -> tuple[str, str]:
-    """Return the name and the text of the template that vLLM takes; empty texts if it is none of these."""
+    """Return the name and the text of the template that vLLM uses; empty texts if no file has it."""
     for position, word in enumerate(flags):
         flag, sign, value = word.partition("=")
         if flag == "--chat-template":

@@ -19,13 +19,13 @@ from serverctl.process.probe import INSIDE
 from serverctl.process.state import Folder
 from serverctl.process.supervisor.shapes import ShapeNotes
 
-#: Requests that wait at once at most; further ones are asked to come again.
+#: Most requests that may wait at once; further ones get a 503 with Retry-After.
 MOST_HELD = 256
-#: Retry-After of a refused request, seconds; and of one for a model that does not start.
+#: Retry-After in seconds: of a refused request, and of a request for a model that does not start.
 AGAIN_S, _BROKEN_S = 10, 60
 #: A model that has requests keeps the engine for this long while others wait, seconds.
 TURN_S = 20.0
-#: A client must send the head of its request within this time, seconds, and may make it this large, bytes.
+#: Limits for the head of a request: seconds until it must be complete, and its size in bytes.
 _HEAD_S, _HEAD_BYTES = 30.0, 256 * 1024
 #: Clients that connect at once, as many as vLLM itself allows.
 _BACKLOG = 2048
@@ -39,7 +39,7 @@ _GONE_S = 0.2
 _OF_A_CONNECTION = (b"connection", b"keep-alive", b"proxy-connection")
 #: Headers about how the client sends a body, which the door has read.
 _OF_A_BODY = (b"content-length", b"transfer-encoding", b"expect")
-#: Largest body that is read (vLLM takes 32 MiB), and all that wait together, bytes.
+#: Largest body of a request (vLLM takes 32 MiB), and largest sum of all waiting bodies, bytes.
 _MOST_BODY, _MOST_BODIES = 64 * 1024**2, 1024**3
 
 
@@ -105,8 +105,8 @@ class Door:
         self._draining = self._leaving = False
         self._waiting: list[_Waiting] = []  # in the order in which they came
         self._model, self._model_since = "", 0.0  # what the engine serves
-        self._broken: dict[str, tuple[str, float]] = {}  # why a model does not start, and until when that is told
-        #: What /v1/models tells of each model, by its name, if clients choose between several.
+        self._broken: dict[str, tuple[str, float]] = {}  # why a model does not start, and until when it is refused
+        #: The entry of each model in /v1/models, by its name, if clients choose between several models.
         self.models: dict[str, dict[str, Any]] = {}
         self._server: asyncio.Server | None = None
         self.is_listening = False
@@ -134,9 +134,9 @@ class Door:
         self.look()
 
     def wanted(self) -> str:
-        """Return the model to swap in: the one that waits longest, if the engine's has nothing to do or had its turn.
+        """Return the model to swap in; "" for none.
 
-        "" if none waits.
+        It is the model that waits longest, once the engine's model is idle or has had its turn.
         """
         others = [each for each in self._waiting if each.model not in ("", self._model)]
         if not others:
@@ -199,7 +199,7 @@ class Door:
             with contextlib.suppress(OSError, TimeoutError):
                 await _answer(reader, writer, error.error_status_hint, {"error": {"message": str(error)}})
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the client went, or never said what it wants
+            pass  # the client disconnected, or sent no complete request
         finally:
             self._connections.discard(task)
             writer.close()
@@ -241,7 +241,7 @@ class Door:
         return await _refuse(reader, writer, trouble, _BROKEN_S if trouble else AGAIN_S)
 
     async def _admit(self, head: _Head, model: str) -> int | None:
-        """Return the engine for a request as soon as it may go there; None if it has to come again."""
+        """Return the engine's port as soon as a request may pass; None if the client should retry later."""
         if head.is_open or head.is_ours:
             return self._engine
         if head.request.method != b"POST" and self._engine is not None:
@@ -336,7 +336,7 @@ def _model_of(body: bytes) -> str:
 async def _refuse(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, because: str = "", again: int = AGAIN_S
 ) -> None:
-    """Ask a client to come again."""
+    """Answer 503, with the time after which the client should retry."""
     message = f"{because or 'The server is away for a while'}: try again in {again} s."
     document = {"error": {"message": message, "type": "ServiceUnavailable", "code": 503}}
     await _answer(reader, writer, 503, document, [(b"retry-after", b"%d" % again)])

@@ -63,7 +63,7 @@ class Owner:
         self._echo = echo
         self._timeouts = timeouts()
         self._goal = request.goal
-        self._fallback: ServerRequest | None = None  # what served before the last change, until that serves
+        self._fallback: ServerRequest | None = None  # the request before the last change, until the change serves
         self._earlier: tuple[Kind, ...] = ()
         self._dropped: tuple[str, ...] = ()
         self._first_plan: Plan | None = None
@@ -363,7 +363,7 @@ class Owner:
                 if record.take(page, watchdog.heartbeat.asked):
                     used = time.monotonic()
                 elif idle is not None and time.monotonic() - used >= idle:
-                    if self._request.passing:  # its program was killed, so nobody would end it
+                    if self._request.passing:  # its bench or batch was killed, so nobody would end it
                         self.stop()
                     span = f"{idle:g} s" if idle < 120 else f"{idle / 60:g} minutes"
                     self._turns.rest(f"Nobody asked anything for {span}: asleep until the next request.")

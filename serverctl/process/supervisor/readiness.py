@@ -1,4 +1,4 @@
-"""Checks that a ready server answers correctly: tokens that say the words again, and as many as an image has.
+"""Checks that a ready server answers correctly: words survive tokenizing, and an image has the right number of tokens.
 
 With a missing tokenizer or another model's image processor, a server answers every request, but wrongly.
 """

@@ -26,7 +26,7 @@ _DEATHS_WINDOW = 600.0
 #: the signal may get lost. Idle workers of the CPU build ignore it until vLLM kills them after those 5 s.
 _GRACE_SERVING, _GRACE_IDLE, _GRACE_STARTING = 9.0, 2.0, 2.0
 
-#: Sleeps for some seconds, or until a stop is requested. Returns whether it is.
+#: Sleeps for some seconds, or until an interruption. Returns whether one came.
 Sleep = Callable[[float], Awaitable[bool]]
 
 

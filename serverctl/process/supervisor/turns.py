@@ -1,4 +1,4 @@
-"""What interrupts a server: its end, other settings, another model, or a nap for want of requests."""
+"""What interrupts a server: its end, other settings, another model, or sleep because no requests come."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ FINISH = 5.0
 
 
 class Turns:
-    """Interrupts everything that waits for `came`. `hold` is the patience of clients at the door, seconds."""
+    """Sets `came`, which interrupts all waiting. `hold` is how long requests wait at the door, seconds."""
 
     def __init__(self, folder: Folder, door: Door, hold: float) -> None:
         self._folder, self._door, self._hold = folder, door, hold
@@ -26,12 +26,12 @@ class Turns:
         self.nap = ""  # why the engine should sleep until the next request
 
     def stop(self) -> None:
-        """Ask for the end."""
+        """Request the end of the server."""
         self.stopping = True
         self.came.set()
 
     def rest(self, because: str) -> None:
-        """Ask for the end of the engine, until a client asks something."""
+        """Request the end of the engine, until a client sends a request."""
         self.nap = because
         self.came.set()
 
@@ -41,15 +41,15 @@ class Turns:
             self.came.clear()
 
     def take_change(self) -> Change | None:
-        """Return the wanted change once."""
+        """Return the requested change, and forget it; None if there is none."""
         change, self._change = self._change, None
         return change
 
     async def look(self, current: Callable[[], tuple[ServerRequest, bool]], tell: Callable[[str], None]) -> None:
         """Notice clients that want another model, and files that ask for other settings, until cancelled.
 
-        `current` returns the request and whether its server is ready. A change is told before its file goes,
-        because the requesting process waits for its removal.
+        `current` returns the request and whether its server is ready. `tell` is called before the file of a change is
+        removed, because the requesting process waits for the removal.
         """
         self._folder.change_file.unlink(missing_ok=True)  # of a process that was killed
         while True:

@@ -82,7 +82,7 @@ class StallWatch:
         self._memory: int | None = None
         self._next = 0.0
         self._changed = self._spoke = time.monotonic()
-        self._cpu = processor_seconds(os.getpid())  # it counts this process, too
+        self._cpu = processor_seconds(os.getpid())  # includes the supervisor's own time
 
     async def check(self) -> str:
         """Return the reason if the start is stuck, "" otherwise. Checks at most once a second."""

@@ -10,7 +10,7 @@ from agent.literal.find.scene import FIELDS
 from agent.screen.outline import Element
 
 _MOST_WAITS, _SECONDS, _MOST_ESCAPES = 3, 0.7, 2
-#: A note's wording of a typed text that is not truncated.
+#: How a note quotes a typed text that is not truncated.
 _TYPED = re.compile(r"type “([^“”…]+)”")
 _T = TypeVar("_T")
 _ENTRIES = FIELDS - {"document text", "terminal", "paragraph", "password text"}

@@ -13,7 +13,7 @@ _EDITORS = re.compile(
     r"mousepad|text-?editor|gedit|pluma|xed|kwrite|kate|leafpad|l3afpad|featherpad|notepad", re.IGNORECASE
 )
 _PAGES = frozenset({"text", "document text", "paragraph", "terminal"})
-#: Most characters of a text to change: the tree tells the first thousand.
+#: Most characters of a text to change: the tree reports the first thousand.
 _MOST_REPLACED = 900
 
 
