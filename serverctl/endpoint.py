@@ -15,7 +15,7 @@ from serverctl.load.health import worst
 from serverctl.planning import load_presets
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
-from serverctl.process.request import read_request, server_request, swapping
+from serverctl.process.request import read_request, server_request, with_swapped_models
 from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import resolve
 from serverctl.vllm.packages import Progress, Report
@@ -166,7 +166,7 @@ def _launch(
         tell(text)
     request = server_request(resolved, plan)
     if resolved.config.swap and not others and not beside:
-        request = swapping(request, resolved, resolved.config.swap)
+        request = with_swapped_models(request, resolved, resolved.config.swap)
     if request.port in [state.port for state in others]:
         request = replace(request, port=None)
     own = control.name_of_model(plan.model.name)

@@ -81,7 +81,7 @@ def is_script(url: str) -> bool:
     return url.endswith("#") or _NO_SCRIPT.fullmatch(url) is not None
 
 
-def says_another(text: str, url: str) -> bool:
+def shows_other_site(text: str, url: str) -> bool:
     """Whether a link's text is the address of another site than the site that the link leads to."""
     text_site, leads = (site_of(one).removeprefix("www.") for one in (visited(text) or "", url))
     written = text.strip().casefold().startswith(("http://", "https://", "www."))

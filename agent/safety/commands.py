@@ -33,7 +33,7 @@ def after_prompt(line: str) -> int | None:
 def is_harmless(text: str) -> bool:
     """Whether all lines of a text only read. The last line may be incomplete."""
     lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
-    return bool(lines) and all(map(_only_looks, lines))
+    return bool(lines) and all(map(_only_reads, lines))
 
 
 def is_harmless_chord(keys: tuple[str, ...]) -> bool:
@@ -41,7 +41,7 @@ def is_harmless_chord(keys: tuple[str, ...]) -> bool:
     return chord_of(keys) in _known().chords
 
 
-def _only_looks(line: str) -> bool:
+def _only_reads(line: str) -> bool:
     if not _PLAIN.fullmatch(line) or "&" in line.replace("&&", ""):
         return False
     return all(_is_known(_SPLIT.findall(part)) for part in _JOINED.split(line.strip()))

@@ -151,7 +151,7 @@ class InputHistory:
             "unseen choice": typing and here.menu and _chooses(action, seen) and not self._left_menu(seen),
             "launcher": typing and self._launcher,
             "in pieces": typing and _enters(action) and self._pieces(action, seen, window) > 1,
-            "a harmless command": typing and _looks(action, seen),
+            "a harmless command": typing and _only_reads(action, seen),
         }
         return {fact for fact, is_so in holds.items() if is_so}
 
@@ -323,7 +323,7 @@ def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
     )  # fmt: skip
 
 
-def _looks(action: Action[DesktopPoint], seen: Situation) -> bool:
+def _only_reads(action: Action[DesktopPoint], seen: Situation) -> bool:
     """Whether, in a terminal, the line resulting from an action only reads."""
     entered = spelled(action)
     if isinstance(action, PressKeys | HoldKeys) and not entered:

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from agent.core.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, TypeText, points_of
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.roles import role_group
-from agent.safety.addresses import is_script, says_another
+from agent.safety.addresses import is_script, shows_other_site
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
 from agent.safety.words import is_drawn_apart, is_strange, plain, shipped_words
@@ -57,7 +57,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         found.add("a switch")
     if seen.elements and all(one.role == "link" for one in seen.elements):
         found.add("a link")
-    if any(says_another(text, link_of(seen)) for text in (seen.words, *(one.name for one in seen.elements))):
+    if any(shows_other_site(text, link_of(seen)) for text in (seen.words, *(one.name for one in seen.elements))):
         found.add("another address")
     if seen.elements and seen.elements[-1].role in _ROWS:
         found.add("a row")

@@ -107,7 +107,7 @@ def server_request(
     )
 
 
-def swapping(request: ServerRequest, first: Resolved, models: Sequence[str]) -> ServerRequest:
+def with_swapped_models(request: ServerRequest, first: Resolved, models: Sequence[str]) -> ServerRequest:
     """Let a server swap other models in, each with the settings that it would have alone.
 
     Raises UsageError for a model that is named twice, CannotPlanError for one that does not fit.

@@ -107,7 +107,7 @@ class Reach:
         elements = tuple(
             replace(one, value=None) if holds_secret(one) else one
             for one in outline.elements
-            if one.id not in left_out and one.window not in titles and not leaving.keeps_element(one)
+            if one.id not in left_out and one.window not in titles and not leaving.hides_element(one)
         )
         windows = tuple(one for one in outline.windows if one not in hidden)
         return frame, replace(outline, elements=elements, windows=windows)

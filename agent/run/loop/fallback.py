@@ -211,7 +211,7 @@ def _is_hidden(event: events.Acted, leaving: Leaving) -> bool:
     boxes = [] if aim.field is None else [aim.field]
     return (
         leaving.hides(aim.app, aim.window)
-        or any(map(leaving.keeps_element, event.elements))
-        or any(map(leaving.keeps_point, points_of(event.target)))
+        or any(map(leaving.hides_element, event.elements))
+        or any(map(leaving.hides_point, points_of(event.target)))
         or any(map(leaving.covers, boxes))
     )

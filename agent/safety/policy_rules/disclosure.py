@@ -50,11 +50,11 @@ class Leaving(PolicyPart):
         """Whether a box overlaps a blacked-out region."""
         return any(without(box, one) != [box] for one in self.regions)
 
-    def keeps_element(self, element: Element) -> bool:
+    def hides_element(self, element: Element) -> bool:
         """Whether an element must not be disclosed."""
         return self.hides(element.app, element.window) or self.covers(element.box)
 
-    def keeps_point(self, point: DesktopPoint) -> bool:
+    def hides_point(self, point: DesktopPoint) -> bool:
         """Whether the element at a point must not be disclosed."""
         return any(one.contains(point) for one in self.regions)
 

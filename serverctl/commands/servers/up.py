@@ -17,7 +17,7 @@ from serverctl.commands.servers.restart import restart
 from serverctl.plan.render import render
 from serverctl.process import control
 from serverctl.process.key_file import read_key
-from serverctl.process.request import ServerRequest, server_request, swapping
+from serverctl.process.request import ServerRequest, server_request, with_swapped_models
 from serverctl.process.state import LIVE, Folder, State, current_state, made_key
 from serverctl.resolve import Resolved
 
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
     if swapped:
         if len(servers) > 1:
             raise UsageError("--swap is for one server.", "Leave out --beside and --preset throughput, or --swap.")
-        servers = [(name, swapping(first, request, swapped)) for name, first in servers]
+        servers = [(name, with_swapped_models(first, request, swapped)) for name, first in servers]
     return _run(servers, warnings, options, [*flags, *options.flags])
 
 
