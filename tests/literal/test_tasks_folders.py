@@ -281,6 +281,22 @@ IN_DOCUMENTS = replace(HOME, title="Documents - Thunar")
 DOCUMENTS = screen(replace(status("2 files"), window=IN_DOCUMENTS.title), windows=(IN_DOCUMENTS,))
 
 
+def test_a_folder_that_the_file_manager_shows_is_entered_and_not_only_selected():
+    inside = element("icon", "Documents", 200, 100, 60, 60, **OF_HOME)
+    selected = folder(inside, text='"Documents" | folder')
+    screens = [folder(inside), asking(""), asking("?ocuments"), selected, DOCUMENTS]
+    replies = follow("go to Documents", *screens)
+    assert done(replies)[:-1] == ["ctrl+s", "?ocuments", "enter", "enter"]
+    assert ending(replies[-1]) == ("success", True)
+    assert "Documents - Thunar" in str(replies[-1].arguments)
+
+
+def test_a_folder_that_the_file_manager_does_not_show_is_opened_by_its_name():
+    replies = follow("go to Documents", folder(), DOCUMENTS)
+    assert done(replies)[:-1] == ["./Documents/"]
+    assert ending(replies[-1]) == ("success", True)
+
+
 @pytest.mark.parametrize(("verb", "keys"), [("move", "ctrl+x"), ("copy", "ctrl+c")])
 def test_a_file_is_moved_or_copied_by_the_file_manager_and_the_file_there_is_the_evidence(verb, keys):
     there = "/home/me/Documents/draft.txt"

@@ -1,9 +1,11 @@
 """The end of a sandbox's processes, without a desktop."""
 
+import signal
 import subprocess
 import sys
 import time
 
+import pytest
 from stubs.display import wait_until
 
 from agent.desktop.programs import MARK, marked
@@ -45,16 +47,17 @@ def test_a_program_that_does_not_listen_is_killed():
     program.communicate(timeout=10)
 
 
-def test_a_program_that_is_ending_and_bears_the_mark_no_more_is_waited_for():
+@pytest.mark.parametrize(("seconds", "status"), [("0.5", 0), ("60", -signal.SIGKILL)])
+def test_a_program_that_lost_the_mark_while_it_ends_is_waited_for_and_then_killed(seconds, status):
     ending = (
-        "import os, signal, time\n"
-        "signal.signal(signal.SIGTERM, lambda *_: os.execve('/bin/sleep', ['sleep', '0.7'], {}))\n"
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: os.execve('/bin/sleep', ['sleep', sys.argv[1]], {}))\n"
         "print(flush=True); time.sleep(60)"
     )
     program = subprocess.Popen(
-        [sys.executable, "-c", ending], env={MARK: "an-ending-test"}, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", ending, seconds], env={MARK: "an-ending-test"}, stdout=subprocess.PIPE, text=True
     )
     program.stdout.readline()
-    assert end_marked(MARK, "an-ending-test", grace=8) == [program.pid]
-    assert program.poll() == 0
+    assert end_marked(MARK, "an-ending-test", grace=3) == [program.pid]
+    assert program.poll() == status
     program.communicate(timeout=10)
