@@ -69,7 +69,7 @@ class Answer:
     #: parse the model's call; None if the server sent no finish reason
     finish_reason: str | None = None
     usage: Usage = Usage()
-    model: str = ""  # the name of the model that answered, as the server tells it
+    model: str = ""  # the name of the model that answered, as the server reports it
     #: the answer in the API's own format, for APIs that require it unchanged in the next request
     items: tuple[Any, ...] = field(default=(), repr=False)
 

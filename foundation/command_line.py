@@ -26,7 +26,7 @@ def meant_by(word: str, names: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
-#: Stands for the arguments where only the parser is wanted. No shell can pass a null character.
+#: Passed to a command instead of arguments if only its parser is wanted. No shell can pass a null character.
 _PARSER_WANTED = ["\0"]
 
 
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         if message:
             put_text(message)
 
-    def parse_known_args(  # type: ignore[override]  # of its overloads, the one in use
+    def parse_known_args(  # type: ignore[override]  # only the overload in use
         self, args: Any = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse as far as arguments are known; `parser_of` asks for the parser itself instead."""
@@ -109,7 +109,7 @@ def plain_text(written: str) -> str:
 def _number(
     kind: Callable[[str], Number], noun: str, is_allowed: Callable[[Number], bool], complaint: str
 ) -> Callable[[str], Number]:
-    """Return the type of a number argument; {} in the complaint is replaced by the text."""
+    """Return the type of a number argument. {} in `complaint` stands for the text of the argument."""
 
     def read(text: str) -> Number:
         try:
@@ -141,7 +141,10 @@ port_number = _number(
 
 
 def parser_of(module: str) -> Parser:
-    """Return the parser of a command, named as for `run_command`: parsing is the first thing that a command does."""
+    """Return the parser of a command, which is named as for `run_command`.
+
+    Runs the command up to its parsing, which every command does first.
+    """
     try:
         _call(module, list(_PARSER_WANTED))
     except _ParserFound as found:

@@ -107,7 +107,7 @@ def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
     """Return the family with the longest spelling that a served model's name contains; None for none.
 
     Only whole words and numbers count, in any case and with any signs between them: "GLM-4_5V" contains "glm-4.5v", and
-    "qwen3-8b" does not contain "qwen3.8". The owner of a model says nothing about its family. Of a path, the last part
+    "qwen3-8b" does not contain "qwen3.8". The owner of a model says nothing about its family. In a path, the last part
     that contains a spelling counts.
     """
     known = [
@@ -135,7 +135,7 @@ def _last(model: str) -> str:
 
 
 def _parts(model: str) -> Sequence[str]:
-    """Return the parts of a name that may tell the family, the best first."""
+    """Return the parts of a name that may identify the family, the best first."""
     parts = model.strip().rstrip("/").split("/")
     return parts[::-1] if model.startswith(("/", "~", ".")) else parts[-1:]
 

@@ -1,4 +1,4 @@
-"""Files of JSON objects, one a line: locked, written at once, and read again to go on after a kill at any byte."""
+"""Files of JSON objects, one per line: locked, written immediately, and resumable after a kill at any byte."""
 
 import json
 import os
@@ -49,7 +49,7 @@ class JsonLines:
     """A file open for appending, and locked; a context manager. Existing lines are given to `take` first.
 
     Args:
-        path, what, take: see `read_lines`. A last line that was cut off is removed.
+        path, kind, take: see `read_lines`. A last line that was cut off is removed.
         writer: what writes such files, such as "fleet".
 
     Raises:
@@ -68,7 +68,7 @@ class JsonLines:
         try:
             self._lock(self._file, path)
             self._file.truncate(end := read_lines(path, kind, take))
-            if end and os.pread(self._file.fileno(), 1, end - 1) != b"\n":  # whole but for its line end
+            if end and os.pread(self._file.fileno(), 1, end - 1) != b"\n":  # only the last line end is missing
                 self._append(b"\n")
         except OSError as error:
             self._file.close()

@@ -122,7 +122,7 @@ def marked_processes(variable: str, value: str) -> "list[psutil.Process]":
 def end_marked(variable: str, value: str, grace: float = 0.0, seconds: float = 10.0) -> list[int]:
     """End all processes with this environment variable, also those that start meanwhile, and return their PIDs.
 
-    Between SIGTERM and SIGKILL, they get `grace` seconds. What still runs after `seconds` is left.
+    Between SIGTERM and SIGKILL, they get `grace` seconds. Processes that still run after `seconds` are left running.
     """
     import psutil
 

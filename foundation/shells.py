@@ -40,7 +40,7 @@ def completion_main(
 
 
 def _whole(program: str, about: str, commands: Mapping[str, str], modules: Mapping[str, str]) -> Parser:
-    """Return one parser of all commands, which only describes: it has no use for arguments."""
+    """Return one parser that describes all commands. It is not used to parse arguments."""
     alone = parser_of(modules[""]) if "" in modules else Parser(program)
     combined = Parser(program, description=about, epilog=alone.epilog or "", add_help=False)
     combined.take_options(alone)

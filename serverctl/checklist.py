@@ -36,7 +36,7 @@ class Point:
     """One point of the checklist."""
 
     name: str
-    ok: bool | None  # None if the server does not tell
+    ok: bool | None  # None if the server does not report it
     found: str  # the value, or why it is unknown
     advice: str = ""  # what to do if it is not ok
 
@@ -44,7 +44,7 @@ class Point:
 def points(server: Endpoint, state: State | None) -> Iterator[Point]:
     """Yield all points, those that the others depend on first. Asks the model one question.
 
-    Ours has a `state`, a foreign server has not.
+    Our own server has a `state`, a foreign server has none.
     """
     health = server.ask("/health", seconds=_ASK_SECONDS)
     status = "answers 200" if health.ok else f"HTTP {health.status}" if health.status else health.body
@@ -91,7 +91,7 @@ def _speed(before: str | None, after: str | None, seconds: float | None) -> Poin
     if each is not None and each.p50 > 0:
         speed = 1 / each.p50
     elif seconds:
-        speed = _TOKENS / seconds  # the first token is in it: the true speed is higher
+        speed = _TOKENS / seconds  # includes the wait for the first token: the true speed is higher
     else:
         return Point("speed", None, "no answer was measured")
     advice = "8-bit weights, fewer requests at a time, or a card with more bandwidth (`mai-server plan --compare`)"
@@ -107,7 +107,7 @@ def _closed(server: Endpoint) -> Point:
 
 
 def _configured(info: Any) -> Iterator[Point]:
-    """Yield what vLLM's metrics say of its cache."""
+    """Yield the points on the cache and the memory share, from the configuration in vLLM's metrics."""
     prefix = {"True": True, "False": False}.get(info.get("enable_prefix_caching", ""))
     found = "on" if prefix else "the server does not tell" if prefix is None else "off"
     yield Point("prefix caching", prefix, found, "--enable-prefix-caching: histories are computed anew without it")
@@ -138,7 +138,7 @@ def _context(server: Endpoint, page: Any) -> Point:
 
 
 def _cards(server: Endpoint) -> Iterator[Point]:
-    """Yield the memory and the work of this machine's cards, if the server is here."""
+    """Yield the memory and the utilisation of this machine's cards, if the server is on this machine."""
     cards = gpu_use(()) if server.is_local else ()
     for card in cards:
         if card.used_bytes is not None and card.total_bytes:
@@ -152,7 +152,7 @@ def _cards(server: Endpoint) -> Iterator[Point]:
 
 
 def _supervised(server: Endpoint, state: State | None) -> Point:
-    """Find what restarts it after a crash."""
+    """Find the supervisor that restarts the server after a crash."""
     if state is not None:
         return Point("supervisor", True, "mai-server watches it and starts it again")
     port = urlsplit(server.base_url).port
@@ -182,7 +182,7 @@ def _unit(port: int) -> str | None:
 
 
 def _trouble(state: State | None, page: Any) -> Point:
-    """What went wrong since the start: in the log of ours, else in the counters."""
+    """Report errors since the start: from the log of our own server, otherwise from the counters."""
     preempted = round(sum(value for _, value in page["num_preemptions_total"]))
     if state is not None:
         with suppress(OSError):

@@ -26,7 +26,7 @@ start here:
 Every command has --help and --json. Exit status: 0 done, 1 failed, 2 usage, 3 something is lacking, 130 stopped."""
 
 
-#: What people look for under names that are no commands.
+#: Words that people try although they are no commands, and the advice for each.
 _MEANT = {
     "metrics": "`mai-server status --json` has a server's numbers; its own are at /metrics of its address.",
     "presets": "`mai-server plan --help` lists them (--preset); `mai-server plan --preset NAME` shows what one does.",

@@ -113,7 +113,7 @@ def _ready(state: State, started: bool) -> ReadyServer:
 
 
 def _swapped(model: str | None, tell: Tell) -> str | None:
-    """Swap a model in at a server that has it beside others, and return the server's name; None without one."""
+    """Swap in a model at a server that offers it, and return the server's name; None without such a server."""
     for state in control.live_servers():
         request = read_request(Folder(state.name).request_file).for_model(model or "")
         if request is not None:
@@ -124,7 +124,7 @@ def _swapped(model: str | None, tell: Tell) -> str | None:
 
 
 def _woken(model: str | None, preset: str | None, tell: Tell) -> str | None:
-    """Wake a server that sleeps for want of requests, and return its name; None without one."""
+    """Wake a server that sleeps after a time without requests, and return its name; None without such a server."""
     for state in control.sleeping(model):
         if preset is None or control.as_before(state.name).goal.preset == preset:
             tell(f"Waking the server {state.name!r} ({state.model}) as it was.")

@@ -41,7 +41,7 @@ def speed_table() -> SpeedTable:
 
 @cache
 def load_limits() -> Callable[[Gpu], CardLimits]:
-    """Load the shipped limits by memory tier and by card, and return what gives those of a card."""
+    """Load the shipped limits by memory tier and by card, and return a function from a card to its limits."""
     tiers, listed = load_config("gpus/tiers.toml")["tier"], [card for card in cards() if card.get("limits")]
 
     @cache

@@ -46,7 +46,7 @@ def observe(
     state: State | None = None,
 ) -> tuple[Window | None, Sequence[Shape]]:
     """Return the load to judge: `load` generated requests at once, the current load, the last recorded one, or all
-    since the start. None if the server tells no numbers. With a current load of a server of ours, which has a `state`,
+    since the start. None if the server reports no metrics. With a current load of our own server, which has a `state`,
     also return its requests' shapes. Raises MaiError if the load cannot be made."""
     now = snapshot_of(server)
     if now is None:
@@ -114,7 +114,7 @@ def _looking(server: Endpoint) -> Iterator[list[Snapshot]]:
 
 
 def _bench(server: Endpoint, workload: Load) -> Report:
-    """Send a load, which a door of ours lets in while it holds other requests."""
+    """Send a load. The door of our own server lets it in while it holds other requests."""
     servers = {"server": replace(server, headers={OURS: "1"})}
     return asyncio.run(measure(servers, workload, max_seconds=bounds()["most_seconds"]))[0]
 

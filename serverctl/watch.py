@@ -82,7 +82,7 @@ def by_clients(metrics: ServerMetrics) -> bool:
 
 
 def _foreign_state(server: Endpoint) -> State:
-    """Return what the API of a server that somebody else runs tells of it."""
+    """Return the state of a server that somebody else runs, as its API reports it."""
     parts = urlsplit(server.base_url)
     name = name_of_model(f"{parts.hostname}-{parts.port or parts.scheme}")
     state = State(name=name, address=server.base_url, phase="ready")

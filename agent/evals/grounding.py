@@ -20,8 +20,8 @@ from agent.run.locate.resolve_point import crop_around
 from agent.screen.capture import Frame
 from foundation.errors import EnvironmentLacksError, UsageError
 
-#: Errors of one request. After any other error the next request would fail, too; of a server's own errors (status 500),
-#: only more in a row than are asked at once tell that.
+#: Errors that concern one request only. After any other error, the next request would fail, too. Errors of the server
+#: itself (status 500, overload) count as such only if more occur in a row than requests are sent at once.
 _OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken"})
 #: Seconds between two reports of the progress.
 _TELL_EVERY = 10.0
@@ -42,10 +42,10 @@ async def ask_all(
     *,
     zoom: bool = False,
 ) -> int:
-    """Ask about the samples whose request was not answered, `at_once` at a time. Return how many got no answer.
+    """Ask about the samples whose request was not answered, `at_once` at a time. Return how many samples got no answer.
 
     With `zoom`, each is asked about once more, in an enlarged crop around the point of the first answer.
-    What was answered is in the file, however this ends. Raises MaiError: the model cannot be asked.
+    Answers are in the file even if this is interrupted. Raises MaiError: the model cannot be asked.
     """
     if lost := next((sample.image for sample in samples if not sample.image.is_file()), None):
         raise EnvironmentLacksError(f"There is no picture {lost}.", "Download the benchmark's pictures, too.")

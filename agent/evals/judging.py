@@ -22,7 +22,7 @@ from foundation.errors import UsageError
 Said: TypeAlias = Literal["point", "refused", "unreadable"]
 
 OFFICIAL = "official"
-#: The official rule after a closer look: where that finds a point, it counts instead of the first.
+#: The official rule after a closer look: a point that it finds replaces the first point.
 ZOOM = "zoom"
 
 _family = cache(get_family)  # thousands of answers are of one family
@@ -84,7 +84,7 @@ def _pixels(point: GridPoint | None, size: Size) -> tuple[float, float] | None:
 
 
 def first_point(line: Mapping[str, Any]) -> GridPoint | None:
-    """Return the point that an answer names; None for a refusal and for what cannot be read."""
+    """Return the point that an answer names; None for a refusal or an unreadable answer."""
     return _said(_parsed(line))[1]
 
 

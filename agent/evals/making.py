@@ -1,4 +1,4 @@
-"""Makes DeskBench: pictures of throw-away desktops, and instructions whose targets the accessibility tree tells.
+"""Makes DeskBench: pictures of throw-away desktops, and instructions with targets from the accessibility tree.
 
 It is written in OSWorld-G's layout, with more keys.
 """
@@ -94,7 +94,7 @@ def make(folder: Path, wishes: Wishes, tell: Callable[[str], None]) -> int:
         wanted = wishes.number * (index + 1) // len(places) - wishes.number * index // len(places)
         if wanted:
             rows += _of_desktop(folder, wishes, size, locale, wanted, index, tell)
-            # What is made stays, whatever becomes of the next desktop.
+            # Write after each desktop, so that a later failure loses nothing.
             write_file(folder / "DeskBench.json", json.dumps(rows, ensure_ascii=False, indent=1) + "\n", 0o666)
             tell(f"{len(rows)} of {wishes.number}")
     return len(rows)

@@ -1,6 +1,6 @@
 """The HTML report of an evaluation: the score, and every miss with its picture, the target and the model's point.
 
-It is the page of a run's report: one file that asks the network for nothing, where a miss stands as a step.
+It is the page of a run's report: one file that loads nothing from the network, with each miss in place of a step.
 """
 
 import html

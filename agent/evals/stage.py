@@ -23,7 +23,7 @@ T = TypeVar("T")
 #: Seconds for a program to show its window: the slowest here, GNOME's settings, takes 4 on two busy cores.
 _PATIENCE = 30.0
 _POLL = 0.05
-#: A window that has just come up is drawn in several goes.
+#: A new window is drawn in several steps.
 _STILL = SettleRule(quiet=0.6, cap=8.0)
 #: A window may report elements late: GTK 4, while a page fades in.
 _MOST_LOOKS = 5

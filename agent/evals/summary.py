@@ -61,7 +61,7 @@ def _score(verdicts: Sequence[Verdict], mean_of: str | None, rule: str = OFFICIA
 
 
 def _rules(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return the rules that every verdict has, the official one first; some only where they can make a difference."""
+    """Return the rules that every verdict has, the official one first; some only if they can make a difference."""
     shapes = {one.sample.shape for one in verdicts}
     about = {"MAI-UI's polygons": "polygon", "unreadable is a refusal": "refusal"}
     names = [*RULES, "unreadable is a refusal", ZOOM]

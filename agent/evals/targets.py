@@ -1,4 +1,4 @@
-"""Elements of a desktop that a benchmark may ask for, and how each can be told from all others on the screen."""
+"""Elements of a desktop that a benchmark may ask for, and how each is distinguished from all others there."""
 
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -21,7 +21,7 @@ _TESTED = (0.1, 0.5, 0.9)
 #: Parts of names that people do not say: of programmers, of icons, and of a sandbox's folder.
 _UNSAID = ("_", "-symbolic", "mai-agent")
 _LEAST_SIDE, _LARGEST_SHARE, _LONGEST_NAME = 8, 0.25, 40
-#: Maximum pixels from an element to the text that tells its place.
+#: Maximum pixels from an element to the text that describes its place.
 _FAR = 160
 #: Pixels by which the near edges, or the middles, of two boxes in line may differ.
 _IN_LINE = 16
@@ -74,7 +74,7 @@ def targets_of(
 def _is_bare(box: Region, layers: Sequence[Region]) -> bool:
     """Return whether nothing covers any part of the element whose box is given.
 
-    An outline tells only the visible part of an element: if that ends where a window begins, the rest is covered.
+    An outline has only the visible part of an element. If that part ends where a window begins, the rest is covered.
     """
     for layer in layers:
         if shared(layer, box) == box:
@@ -101,7 +101,7 @@ def _target(element: Element, outline: Outline, unsaid: Collection[str]) -> Targ
 
 
 def _role_of(element: Element, outline: Outline) -> str | None:
-    """Return what a person calls such an element; None for what is not asked for."""
+    """Return what a person calls such an element; None if a benchmark does not ask for such elements."""
     parent = outline.numbered(element.parent or 0)
     if element.role == "menu item" and parent is not None and parent.role == "menu bar":
         return "menu"  # Qt's
@@ -219,7 +219,7 @@ def _swapped(box: Region) -> Region:
     return Region(box.top, box.left, box.height, box.width)
 
 
-#: How boxes are turned so that a text lies left of its target, by the side of the text on which the target is.
+#: Turns boxes so that a text lies left of its target. The key is the side of the text on which the target is.
 _TURNED: dict[str, Callable[[Region], Region]] = {
     "right": lambda box: box,
     "left": _mirrored,
@@ -235,14 +235,14 @@ def _before(one: Region, other: Region) -> bool:
 
 
 def _is_next(turned: Callable[[Region], Region], one: Element, target: Element, outline: Outline) -> bool:
-    """Return whether nothing else that is seen lies from an element's edge to the target's far edge."""
+    """Return whether no other element lies between an element's edge and the target's far edge."""
     first, last = turned(one.box), turned(target.box)
     top, bottom = min(first.top, last.top), max(first.bottom, last.bottom)
     way = Region(first.right, top, last.right - first.right, bottom - top)
     ours = (one.box, target.box)
     return not any(
         shared(turned(seen.box), way) is not None
-        and not any(_overlap(seen.box, own) for own in ours)  # a part of one of the two, or what holds it
+        and not any(_overlap(seen.box, own) for own in ours)  # a part of one of the two, or a container of one
         for seen in outline.elements
     )
 

@@ -1,1 +1,1 @@
-"""What a run tells, as typed events, and what became of its actions."""
+"""The typed events of a run, and the fates of its actions."""

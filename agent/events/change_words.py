@@ -1,7 +1,7 @@
 """The changes of a receipt in a person's words: "Dark mode: off -> on".
 
-Which setting means what is read from the tables of settings (`configs/places`), the same that the built-in engine uses.
-A setting in none of them is named by the end of its key.
+The meanings of settings come from the tables in `configs/places`, which the built-in engine uses, too. A setting in
+none of the tables is named by the end of its key.
 """
 
 import re
@@ -27,7 +27,7 @@ class Told(NamedTuple):
 class _Meaning(NamedTuple):
     name: str
     key: str  # a pattern
-    on: Sequence[str]  # patterns of values; none where it is no switch
+    on: Sequence[str]  # patterns of values; none if it is no switch
     off: Sequence[str]
 
 
@@ -44,7 +44,7 @@ def told(changes: Iterable[Change]) -> list[Told]:
 
 
 def in_words(text: str, changes: Iterable[Change]) -> str:
-    """Return a text with a person's words in place of changes that it names exactly."""
+    """Return a text in which changes that it names exactly are replaced by a person's words."""
     for change in changes:
         if change.kind == "setting":
             text = re.sub(re.escape(str(change)), _setting(change).replace("\\", r"\\"), text, flags=re.IGNORECASE)

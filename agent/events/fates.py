@@ -15,24 +15,24 @@ Why: TypeAlias = Literal[
     "refused",  # the person said no
     "skipped",  # the person wants the next part without it
     "told",  # the person said no, and what to do instead
-    "overtaken",  # the person used the computer meanwhile, so that it was decided on a screen that is gone
+    "overtaken",  # the person used the computer meanwhile, so the screen of the decision is outdated
     "left out",  # an action before it, of the same answer, was not carried out
 ]
 #: What became of an action.
 Fate: TypeAlias = Literal[
     "done",  # carried out: as proposed, or as the person changed it
-    "dry run",  # it would have been
+    "dry run",  # it would have been carried out
     "failed",  # not possible, or only in part
     "refused", "skipped", "told", "overtaken", "left out",
     "unanswered",  # the person was asked and the run ended before an answer
     "said",  # nothing was to be done: an answer, an end, a question to the person
     "broken off",  # the run, or its model's turn, ended before
 ]  # fmt: skip
-#: What lets a second model take over: it runs on this machine, the policy file says yes, the person does.
+#: Why a second model may take over: it runs on this machine, the policy file allows it, or the person does.
 Allowed: TypeAlias = Literal["local", "policy", "person"]
 WHYS: tuple[Why, ...] = get_args(Why)
 
-#: Each in words, after the action's own words.
+#: Every fate in words, which follow the words of the action.
 WORDS: dict[Fate, str] = {
     "done": "done",
     "dry run": "dry run",
@@ -70,7 +70,7 @@ def answer_words(answer: str, by: str | None, note: str) -> str:
 
 
 def change_words(words: str, by: str, reason: str, note: str) -> str:
-    """Say on one line what the person made of an action; `reason` is why the policy would ask about that too."""
+    """Say on one line to what an action was changed; `reason` is why the policy would ask about the new one, too."""
     why = f" (which would be asked about too: {reason})" if reason else ""
     return f"changed by {by} to: {words}{why}" + (f": “{note}”" if note else "")
 

@@ -1,7 +1,7 @@
-"""Where the events of a run go: one function, called on the loop's thread in the order in which things happen.
+"""Passes the events of a run, in order and on the loop's thread, to one function: the receiver.
 
-What that function raises (a full disk, a closed pipe) ends the run and reaches whoever started it; it must not be taken
-for a failure of the run itself.
+An exception of the receiver (a full disk, a closed pipe) ends the run and reaches the caller. It must not count as a
+failure of the run itself.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Sink:
 
     def emit(self, event: Event) -> None:
         """Pass an event on. Raises SinkFailedError."""
-        if self._failure is not None:  # it gets nothing more, and a run must not go on unseen
+        if self._failure is not None:  # the receiver gets no more events, and a run must not go on unseen
             raise self._failure
         if not self._open:
             return
@@ -43,6 +43,6 @@ class Sink:
             raise self._failure from error
 
     def close(self, last: Event) -> None:
-        """Pass on the last event; what the receiver raises then is raised as it is."""
+        """Pass on the last event. An exception of the receiver is raised unchanged."""
         self._open = False
         self._receiver(last)

@@ -1,1 +1,1 @@
-"""What shows that a run did what was asked: claims held against evidence, and undoing what a receipt tells."""
+"""Checks a run's claims against evidence, and undoes the changes in its receipt."""

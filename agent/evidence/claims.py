@@ -22,13 +22,13 @@ from foundation.foreign_text import harmless
 #: How many of the elements touched last are looked at again, and how many sentences of evidence are kept.
 _MOST_TOUCHED, _MOST_EVIDENCE = 5, 10
 _MOST_CHARS = 300
-#: States that tell a setting, and states that only concern the view unless the task names the element.
+#: States that show a setting, and states that only concern the view unless the task names the element.
 _SET, _SHOWN = frozenset({"checked", "pressed"}), frozenset({"selected", "expanded"})
 _SWITCHES = role_group("two states")
 _AMOUNTS = role_group("amounts")
-#: A change as evidence of the built-in engine names it.
+#: The form in which the built-in engine's evidence names a change.
 _CHANGE = re.compile(r"(?:setting|file|window|app) .*(?: -> .*|\((?:new|gone)\))$", re.DOTALL)
-#: What stands before the thing in "open up the terminal".
+#: The words before the thing's name in "open up the terminal".
 _OPENED = re.compile(r"^\w+ (?:up )?(?:(?:the|a|an|my|new) )*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“„«].*?[\"”“»]|(?<!\w)['‘].*?['’](?!\w)")
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])|\d+(?:[.,]\d+)?")
@@ -114,7 +114,7 @@ class Claims:
         return Verdict(_bounded(shows) or stand, True if proves else None)
 
     def _not_open(self, receipt: Receipt, known: Collection[Element]) -> str:
-        """Return why what the task asks to open is not open, as far as is known; "" if nothing speaks against it."""
+        """Return why the thing that the task wants open is probably not open; "" if nothing indicates that."""
         if self._opened:
             return f"what was to be opened is not open: {self._opened}"
         seen = self._opened is not None or any(
@@ -124,7 +124,7 @@ class Claims:
         return "nothing new is open, and nothing of that name is on the screen" if conclusive and not seen else ""
 
     def _of_another_kind(self, opened: Iterable[Change], known: Iterable[Element]) -> str:
-        """Return why what opened is not what the task names by its kind ("the terminal"); "" if that is not known."""
+        """Return why the opened programs are not of the kind that the task names ("the terminal"); "" if unknown."""
         kind = _OPENED.sub("", next(iter(_parts(self._instruction)))).casefold()
         programs, known_ones = programs_of_kind(kind), tuple(set(chain(*map(programs_of_kind, applications()))))
         new = [change.what for change in opened if change.before is None]
@@ -136,11 +136,11 @@ class Claims:
 
     @property
     def _is_one_part(self) -> bool:
-        """Whether the task asks for one thing only, so that what shows that thing shows the whole task."""
+        """Whether the task asks for one thing only, so that evidence for that thing is evidence for the whole task."""
         return sum(bool(part.strip()) for part in _rule("cuts").split(_QUOTED.sub("“”", self._instruction))) == 1
 
     def _as_wanted(self, element: Element) -> bool | None:
-        """Whether a switch that the task names is set as asked; None for all else."""
+        """Whether a switch that the task names is set as asked; None for other elements."""
         wanted = _wanted_on(self._instruction)
         if wanted is None or not _is_switch(element) or not _meets(self._instruction, [element.name, element.label]):
             return None
@@ -213,7 +213,7 @@ def _stem(word: str) -> str:
 
 
 def _texts(change: Change) -> list[str]:
-    """The texts that tell what a change is about; for a path, only its end."""
+    """Return the texts that describe a change; of a path, only its end."""
     end = re.split(r"[/\\]", change.what.rstrip("/"))[-1] if change.kind in ("setting", "file") else change.what
     return [end, *(text for text in (change.before, change.after) if text)]
 
@@ -239,14 +239,14 @@ def _is_switch(element: Element) -> bool:
 
 
 def _wanted_on(instruction: str) -> bool | None:
-    """Whether a task asks for something to be on, or off; None where it says both or neither."""
+    """Whether a task asks for something to be on, or off; None if it says both or neither."""
     unquoted = _QUOTED.sub("", instruction)
     on, off = (_rule(name).search(unquoted) is not None for name in ("on", "off"))
     return None if on == off else on
 
 
 def _is_given(text: str, instruction: str) -> bool:
-    """Whether the task gives the text of a field: in quotes, or after "to"."""
+    """Whether the task gives the text of a field: in quotes, or after "to", "as" or "with"."""
     pattern = rf"(?:\b(?:to|as|with)\s+|[\"'“‘]){re.escape(text.strip())}(?!\w)"
     return bool(text.strip()) and re.search(pattern, instruction, re.IGNORECASE) is not None
 

@@ -1,4 +1,4 @@
-"""Undoes what a receipt tells, on the desktop that the run was on."""
+"""Undoes the changes in a receipt, on the desktop that the run was on."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ class Undo:
         for index, item in enumerate(self.items):
             # A change is not undone twice: if it is there again, somebody made it again.
             at = undone.get(_name(item.change), ())
-            # Of a file that was replaced, the receipt has two changes of that name.
+            # A replaced file has two changes with that name in the receipt.
             if at and len(at) >= sum(_name(one) == _name(item.change) for one in changes):
                 self.items[index] = Item(item.change, "nothing_to_do", f"was undone already, {at[-1]}")
 
@@ -64,7 +64,7 @@ class Undo:
         return any(map(leaves_something, self.items))
 
     def carry_out(self, tell: Callable[[Result], None] = lambda _: None) -> list[Result]:
-        """Undo everything that can be, and tell each result. One failure does not hold up the rest.
+        """Undo everything that can be undone, and pass each result to `tell`. A failure does not stop the rest.
 
         Raises:
             EnvironmentLacksError: the changes were undone, but that could not be recorded.

@@ -1,4 +1,4 @@
-"""Decides which changes of a receipt can be undone, and in which order. Pure: the caller tells the current state."""
+"""Decides which changes of a receipt can be undone, and in which order. Pure: the caller provides the current state."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,7 +91,7 @@ def _will(change: Change) -> str:
 
 
 def _with_replaced(items: Sequence[Item]) -> list[Item]:
-    """The items, where what the run put in the place of something deleted does not count as changed by others."""
+    """Return the items. A deletion can be undone even if the run itself put something else in that place."""
     made = {_path(item.undo) for item in items if item.undo.get("how") == "made" and item.verdict == "undo"}
     return [
         Item(item.change, "undo", _will(item.change)) if _is_replaced(item, made) and _is_kept(item) else item
@@ -123,7 +123,7 @@ def _without_parts(items: Sequence[Item]) -> Iterator[Item]:
 
 
 def _whole(made: Mapping[str, Item], folder: str) -> bool:
-    """Whether a folder that the run made stands as the run left it, with all in it."""
+    """Whether a folder that the run made is as the run left it, with its content."""
     return all(item.verdict == "undo" for path, item in made.items() if path == folder or _is_inside(path, folder))
 
 
@@ -131,7 +131,7 @@ def _ordered(items: Sequence[Item]) -> Iterator[Item]:
     """Settings, then texts at their present places, then what took the place of something deleted, then folders (the
     outermost first, so that their content has a place), then the rest.
     """
-    # XFCE's daemon copies its theme and fonts to dconf when they are set: dconf's own come after that.
+    # XFCE's daemon copies its theme and fonts to dconf when they are set, so dconf's settings come afterwards.
     yield from sorted(
         (item for item in items if "how" not in item.undo), key=lambda item: item.undo.get("store") == "dconf"
     )
@@ -150,9 +150,9 @@ def _is_gone_folder(item: Item) -> bool:
 
 
 def relocated(items: Iterable[Item], done: Item) -> list[Item]:
-    """The items with new paths after one was undone: the content of a folder moves back with the folder.
+    """Return the items with new paths after `done` was undone: the content of a folder moves back with the folder.
 
-    Moved and deleted files are named by their path before the run, which stays.
+    Moved and deleted files are named by their path before the run, which does not change.
     """
     source, target = _path(done.undo, "to"), _path(done.undo)
     found = []

@@ -9,8 +9,8 @@ A new family is a folder with
 - `prompt.toml`: the texts of its prompts, in our own words around the published format;
 - `samples/*.jsonl`: answers as its models write them, each with the expected result (tests/families/samples.py); at
   least 40, of which 30 are malformed ("failure", or "malformed" for those that can be parsed nevertheless);
-- `calls.jsonl`: one call for each action of the family, with the actions it stands for. The output of `written` for it
-  must parse to the same;
+- `calls.jsonl`: one call for each action of the family, with the actions it stands for. The output of `written` for the
+  call must parse to the same actions;
 - `golden.json`: the requests of steps 1, 2, 5 and 12 as its published client sends them
   (tests/families/test_golden_requests.py).
 

@@ -270,7 +270,7 @@ class Family(ABC):
     def wording(
         self, published: Published | None, options: Mapping[str, Any], tools: Sequence[Mapping[str, Any]] = ()
     ) -> Self:
-        """Return a copy of the family that asks with the publisher's words, where they suit the options and tools."""
+        """Return a copy of the family that asks with the publisher's words, if they suit the options and tools."""
         same = copy(self)
         reference = PromptRequest("", (), options=options).reference
         same.published = published and published.fitting(reference=reference, tools=bool(tools))

@@ -34,14 +34,14 @@ class Published:
     phone: Sequence[str] = ()  # parts that describe a phone
 
     def fitting(self, *, reference: bool, tools: bool) -> "Published":
-        """Return the parts that suit requests in this style. None suit tools: these texts have no place for them."""
+        """Return the parts that suit requests in this style. With tools, only the part for points is left."""
         if reference and not tools:
             return self
         fitting = {GROUNDING, *(() if tools else self.parts.keys() - set(self.phone))}
         return replace(self, parts={part: text for part, text in self.parts.items() if part in fitting})
 
     def speaks(self, *, points: bool) -> bool:
-        """Return whether there are texts of requests for points, or else of requests for actions."""
+        """Return whether there are texts for requests for points; without `points`, for requests for actions."""
         return bool(self.parts.keys() & {GROUNDING} if points else self.parts.keys() - {GROUNDING})
 
     def fill(self, part: str, values: Mapping[str, str]) -> str | None:
@@ -55,5 +55,5 @@ OURS = "ours"
 
 
 def words_of(published: Published | None, *, points: bool = False) -> str:
-    """Return whose words requests for actions (or points) use, as records and lists say it."""
+    """Return the source of the words in requests for actions (or points), as records and lists show it."""
     return OURS if published is None or not published.speaks(points=points) else f"published, {published.source}"

@@ -22,9 +22,9 @@ class Fleet:
     Args:
         carry: carries out one task.
         results: where results are written.
-        view: is told what happens.
+        view: shows the progress.
         parallel: how many tasks run at once.
-        retries: how often a task is repeated that the environment failed. A task that was not done is never repeated.
+        retries: how often a task is repeated after a failure of the environment. Other failed tasks are never repeated.
         pause: seconds before the first retry; doubled each time.
     """
 

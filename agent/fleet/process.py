@@ -116,7 +116,7 @@ class Runner:
 
 
 class _Told:
-    """What a run's events have told so far."""
+    """The facts from a run's events so far."""
 
     def __init__(self) -> None:
         self.bundle = ""
@@ -182,7 +182,7 @@ async def _event(lines: asyncio.StreamReader) -> dict[str, Any] | None:
 async def _close_after_exit(process: asyncio.subprocess.Process, lines: asyncio.StreamReader) -> None:
     """Wait until the process has ended. A program that it left behind must not keep its output open."""
     await process.wait()
-    await asyncio.sleep(0.1)  # until what it wrote last is read
+    await asyncio.sleep(0.1)  # until its last output is read
     lines.feed_eof()
 
 

@@ -33,7 +33,7 @@ class Task:
 
     @property
     def digest(self) -> str:
-        """A hash of what is asked. It tells whether an earlier result is of the same task."""
+        """A hash of what is asked. It shows whether an earlier result is of the same task."""
         content = json.dumps([self.instruction, sorted(self.options)])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 

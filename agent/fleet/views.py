@@ -22,12 +22,12 @@ class Lines:
         put(f"{task.id}: {f'try {tries}: ' if tries > 1 else ''}{task.instruction}")
 
     def event(self, task: Task, event: dict[str, Any]) -> None:
-        """Print nothing: many runs at once would tell too much."""
+        """Print nothing: many runs at once would print too much."""
 
     def finished(self, result: Result, *, again: bool) -> None:
         """Print how a task ended."""
         more = "; it is tried again" if again else ""
-        message = result.message.removeprefix("Stopped: ")  # said by the outcome
+        message = result.message.removeprefix("Stopped: ")  # the outcome already says this
         put(f"{result.id}: {result.outcome}: {message} ({counted(result.steps, 'step')}, {result.seconds:.1f} s){more}")
 
     def summary(self, counts: dict[str, Any]) -> None:

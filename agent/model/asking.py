@@ -37,7 +37,7 @@ class Patience:
     #: for the whole request: a third of a run's own time limit. An 8B model on a CPU writes about one token a second,
     #: so the usual 150 tokens take a quarter of it.
     total: float = 600.0
-    notice: float = 15.0  # silence after which the person is told, again each time
+    notice: float = 15.0  # silence after which the person is notified; repeated after the same time
     retries: int = 2  # maximum retries after a transient error
     backoff: float = 0.5  # pause before the first retry; doubles each time
     #: longest pause that a server may ask for (Retry-After). Services count requests by the minute, so theirs are
@@ -345,7 +345,7 @@ class PatientClient(ABC, Generic[Connection]):
                 task.cancel()
                 await asyncio.wait({task}, timeout=1)
             if task.done() and not task.cancelled():
-                task.exception()  # else asyncio prints that nobody asked for it
+                task.exception()  # else asyncio prints that the exception was never retrieved
 
 
 def _too_long_a_pause(error: ModelError, seconds: float) -> ModelError:

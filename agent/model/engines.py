@@ -93,7 +93,7 @@ def choose_engine(
 
     Args:
         choice: what the person asked for.
-        literal: starts the literal engine, which may have the named endpoint read what it does not understand.
+        literal: starts the literal engine. It may ask the named endpoint to read sentences that it does not understand.
         tell: receives sentences about a server's start.
         check_stop: raises if the person wants to stop.
         ask: asks the person a yes/no question (may something be installed?); None if nobody can be asked.

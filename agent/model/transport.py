@@ -62,7 +62,8 @@ class _Bounded(httpx2.AsyncByteStream):
 class _AsEvents(httpx2.AsyncByteStream):
     """Turns one JSON object, with which some servers answer a request for a stream, into a stream of one event.
 
-    The content type does not tell: some servers name a stream's for both. No line of a stream begins with a brace.
+    The content type does not distinguish the two, because some servers always name a stream's. A brace at the beginning
+    does: no line of a stream begins with one.
     """
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:

@@ -292,7 +292,7 @@ class Notes:
         self._deed = _Deed(action, seen, element, described, window, time.monotonic())
 
     def flush(self) -> None:
-        """Report the action that the person was at."""
+        """Report the pending action."""
         deed = self._deed
         if deed is not None and not deed.is_shown:
             _patiently(self._check_shown, _PROMPT)

@@ -1,4 +1,4 @@
-"""Makes a recipe of a recorded run: what it did, without the waits, and with names in place of coordinates.
+"""Makes a recipe of a recorded run: its actions without the waits, with names in place of coordinates.
 
 What was typed can become a parameter. A step whose target has no name cannot be found again, so it is an error.
 Secrets are masked in records: a masked text becomes a parameter that is asked for each time.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _CONTAINERS = role_group("containers")
 _SWITCHES = frozenset({"check box", "switch", "toggle switch", "check menu item"})
-#: Roles that take text, as hit tests tell them.
+#: Roles that take text, as hit tests report them.
 _FIELDS = frozenset(
     {"text", "entry", "password text", "terminal", "document text", "paragraph", "editbar", "spin button"}
 )

@@ -19,8 +19,8 @@ def answer_tokens(family: Family, context: int | None) -> int:
 def pixel_budget(family: Family, limits: Limits, wanted: int | None) -> int:
     """Return the pixel budget of a screenshot.
 
-    It is the smallest of what the family takes, what the server takes, and half of the context that the answer leaves
-    free. `wanted` is the user's choice; None takes the server's limit. Raises UsageError: no screenshot fits.
+    It is the smallest of the family's limit, the server's limit, and half of the context that the answer leaves free.
+    `wanted` is the user's choice; None takes the server's limit. Raises UsageError: no screenshot fits.
     """
     budgets = [wanted or limits.max_pixels or DEFAULT_MAX_PIXELS, family.facts.image.max_pixels]
     if limits.max_pixels is not None:

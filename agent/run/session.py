@@ -41,7 +41,7 @@ from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 
 #: The built-in engine counts its attempts itself, and presses a key until a slider holds a number.
 _OWN_LOOP_RULE = LoopRule(nudge_at=40, stop_at=41)
-#: Environment variables that tell which desktop runs, and in which language.
+#: Environment variables that name the desktop and its language.
 _TELLS_DESKTOP = ("XDG_CURRENT_DESKTOP", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
 #: Stands in for MCP tools before their servers start, to see whether a family's prompt has a place for tools.
@@ -72,14 +72,14 @@ class Request:
     title: str = ""  # name in lists of running runs, secrets masked; default: the instruction
     open_desktop: OpenDesktop = open_desktop  # opens the desktop to work on
     zoom: Zoom = "auto"  # when to take a closer look at a place before the click
-    #: families of the other roles' models, where the user names them
+    #: families of the other roles' models, if the user names them
     families: Mapping[Role, str] = field(default_factory=dict)
     calibrate: Wish = "off"  # whether to calibrate the model's clicks first
     tell: Callable[[str], None] = lambda _: None  # receives progress messages of the calibration
     open_tools: OpenTools | None = None  # opens the tools that the model may call besides the desktop
     relief_steps: int = 5  # steps for which the fallback model takes over
     mask: Callable[[str], str] = lambda text: text  # masks secrets in what is sent to a model on another machine
-    trace: str = ""  # the `traceparent` that the model's server is sent; "" for none
+    trace: str = ""  # the `traceparent` that is sent to the model's server; "" for none
 
 
 async def run(
@@ -167,7 +167,7 @@ async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple
 
 
 def _worded(request: Request, model: ServedModel) -> ServedModel:
-    """Return a model that is asked in its publisher's words, where they were fetched and fit the run."""
+    """Return a model that is asked in its publisher's words, if these were fetched and fit the run."""
     name = model.family.facts.name
     options = {**request.settings.options, **request.family_options.get(name, {})}
     return replace(

@@ -76,7 +76,7 @@ class Overview:
     def closed(self) -> bool:
         """Close it if it is open. Return whether it was open once and is closed now.
 
-        A busy shell can close it and answer too late, so what an earlier call saw counts.
+        A busy shell may close the overview but answer too late, so the call remembers what earlier calls saw.
         """
         with suppress(BusError), Bus(self._environ, _PATIENCE) as bus:
             if not bus.property(_SHELL, "OverviewActive"):

@@ -48,7 +48,7 @@ class EncodedImage:
     def digest(self) -> str:
         """A hash of the bytes (128 bits), by which servers that cache images identify them.
 
-        SHA-256 has instructions of its own on today's processors: 2 ms for a photograph, where BLAKE2 takes 6.
+        SHA-256 has instructions of its own on today's processors: 2 ms for a photograph, whereas BLAKE2 takes 6 ms.
         """
         return hashlib.sha256(self.data).hexdigest()[:32]
 

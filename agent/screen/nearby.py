@@ -1,4 +1,4 @@
-"""Describes an element so that it can be told from others of its name: by the texts beside, above and around it."""
+"""Describes an element by the texts beside, above and around it, to distinguish it from others with its name."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _CONTAINERS = role_group("containers")
 _FIELDS = role_group("texts")
 _ITEMS = role_group("menu items")
 _ROWS = role_group("rows")
-#: Roles whose text says what is beside it. A button's own text says nothing about another one.
+#: Roles whose text may describe a neighbour. A button's text describes only the button.
 _SPEAKING = frozenset(
     {"label", "heading", "static", "caption", "check box", "radio button", "section", "paragraph", ""}
 )
@@ -35,7 +35,7 @@ def described_at(outline: Outline | None, point: DesktopPoint) -> Described | No
     around = [one for one in outline.elements if _is_there(one) and one.box.contains(point)]
     items = [one for one in around if one.role in _ITEMS]  # an open menu covers all else
     found = min(items or around, key=lambda one: one.box.width * one.box.height, default=None)
-    if found is None:  # nothing but words, where no tree tells anything
+    if found is None:  # the tree has nothing here: use the words
         read = [one for one in outline.elements if one.source == "words" and one.box.contains(point)]
         found = min(read, key=lambda one: one.box.width * one.box.height, default=None)
     if found is not None and not (found.name or found.label) and found.role in _ROWS:
@@ -45,7 +45,7 @@ def described_at(outline: Outline | None, point: DesktopPoint) -> Described | No
 
 
 def described_field(outline: Outline | None, box: Region | None) -> Described | None:
-    """Return the field at a box, or else the one with the focus; None if that is not known."""
+    """Return the field at a box, or else the focused field; None if neither is known."""
     fields = [one for one in outline.elements if one.role in _FIELDS] if outline is not None else []
     found = [one for one in fields if one.box == box] or [one for one in fields if "focused" in one.states]
     return described(outline, found[0]) if outline is not None and len(found) == 1 else None
@@ -90,7 +90,7 @@ def _above(texts: Sequence[Element], element: Element) -> str:
 
 
 def _around(elements: Sequence[Element], element: Element) -> Iterator[str]:
-    """Yield the names of what it is in."""
+    """Yield the names of the element's containers, the innermost first."""
     by_id = {one.id: one for one in elements}
     seen = {element.id}
     while element.parent is not None and element.parent not in seen and element.parent in by_id:

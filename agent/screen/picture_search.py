@@ -99,7 +99,7 @@ def places_of(picture: str, shot: "Image", size: Size) -> list[Region]:
     """Return where a screen shows a picture, best first, in desktop units; at most a few.
 
     The screenshot is brought to the picture's scale first. If the thing is nowhere at its own size, it is looked for at
-    others. A place of another tint is none.
+    others. A place of another tint does not count.
     """
     wanted = read_picture(picture)
     for times in _SIZES:

@@ -58,7 +58,7 @@ def as_image(picture: "Image | Pixels") -> "Image":
 
 
 def open_foreign(data: bytes, formats: Sequence[str]) -> "Image":
-    """Open an image file that somebody else made, as RGB: turned as it says, and on white where it is transparent.
+    """Open an image file that somebody else made, as RGB: turned as its metadata says, on white if transparent.
 
     Raises OSError: it is none of these formats, is broken, or has more than 50 million pixels.
     """
@@ -83,7 +83,7 @@ def resize(image: "Image", to: Size) -> Pixels:
 
     Sizes usually change by under 2 %, where linear interpolation takes half the time of LANCZOS. A real reduction uses
     HAMMING, which keeps small text about as sharp as BICUBIC at the cost of linear interpolation (Pillow's handbook,
-    "Filters"): 48 ms from 4K to 2 Mpx, where LANCZOS takes 106 ms.
+    "Filters"): 48 ms from 4K to 2 Mpx, whereas LANCZOS takes 106 ms.
     """
     from PIL.Image import Resampling
 
@@ -116,7 +116,7 @@ def _helpers() -> ThreadPoolExecutor:
 
 
 def _with_rows(pixels: Pixels, height: int) -> Pixels:
-    """Return pixels with another number of rows, by linear interpolation (as Pillow's BILINEAR where it enlarges)."""
+    """Return pixels with another number of rows, by linear interpolation (as Pillow's BILINEAR when it enlarges)."""
     import numpy as np
 
     before, width = pixels.shape[0], pixels.shape[1] * 3

@@ -54,7 +54,7 @@ def chosen_target(options: argparse.Namespace) -> Endpoint:
 
 
 def _key_of_ours(url: str) -> str:
-    """The key of our server with an address; "" if it is not ours."""
+    """Return the key of our server at an address; "" if no server of ours has this address."""
     from serverctl.process.control import live_servers
     from serverctl.process.state import Folder
 

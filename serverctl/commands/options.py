@@ -43,7 +43,7 @@ def add_goal(parser: argparse.ArgumentParser) -> None:
 
 
 def add_beside(parser: argparse.ArgumentParser) -> None:
-    """Other models at the same time."""
+    """Add the option for other models that run at the same time."""
     parser.add_argument(
         "--beside", action="append", default=[], metavar="NAME",
         help="another model to run at the same time, on cards of its own or a share of one (repeat it)",
@@ -65,7 +65,7 @@ def own_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def resolve_options(options: argparse.Namespace, flags: list[str], hardware: Hardware) -> Resolved:
-    """Goal and vLLM of a command line, for some hardware. Raises as `resolve` does."""
+    """Resolve the goal and vLLM of a command line, for some hardware. Raises as `resolve` does."""
     return resolve(
         options.model,
         options.preset,

@@ -19,7 +19,7 @@ class _Shown:
 
     def __init__(self, quiet: bool = False, program: str = "mai-server") -> None:
         self._quiet, self._program = quiet, program
-        #: A rich Status or Progress; None where plain lines do.
+        #: A rich Status or Progress; None if plain lines are printed.
         self._live: Any = None
 
     def __enter__(self) -> Self:
@@ -110,7 +110,7 @@ class BarProgress(_Shown):
 
         from foundation.rich_console import GatedConsole
 
-        described = progress.TextColumn("{task.description}", markup=False)  # it holds names that others chose
+        described = progress.TextColumn("{task.description}", markup=False)  # foreign text, no markup
         columns = (described, progress.BarColumn(), getattr(progress, self._amount)(), progress.TimeElapsedColumn())
         bar = progress.Progress(*columns, console=GatedConsole(stderr=True))
         bar.add_task("", total=None)

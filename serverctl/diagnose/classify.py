@@ -31,7 +31,7 @@ from serverctl.diagnose.stages import Stage, StartReport, advance, is_new_start,
 
 #: Lines kept from the end of a log; a server that ran for days has millions.
 TAIL = 4000
-#: Lines kept from a start's first errors, whatever follows: they hold the cause.
+#: Lines kept from the beginning of a start's errors, even if many follow: they hold the cause.
 _HEAD = 2000
 #: Lines before an engine's death that may hold its cause; older errors were those of single requests.
 _NEAR = 600
@@ -42,7 +42,7 @@ _OUR_START = re.compile(r"^mai-server: start \d+:")
 _EXCEPTION = re.compile(
     r"(?:^|(?<=[\s:(]))(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Resources|Interrupt)\b(?::|$) ?"
 )
-#: pydantic's errors span lines: the class, the field if it is one field's, and the error, indented.
+#: pydantic's errors span several lines: the class, the field if the error concerns one, and the indented error.
 _REFUSED = re.compile(r"\d+ validation errors? for \w+(?: [\w.]+)?$")
 _REFUSED_WHAT = re.compile(r"\d+ validation errors? for \w+$")
 #: A line of a traceback with the function's name, and an exception without a message.
@@ -78,7 +78,7 @@ class Failure:
         return self.stage >= Stage.SERVING
 
     def summary(self) -> dict[str, Any]:
-        """What a person is told, as JSON values."""
+        """The explanation for a person, as JSON values."""
         return {"kind": self.kind.name, **asdict(self.words), "evidence": self.evidence}
 
     def to_json(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def words_for(kind: Kind, numbers: Mapping[str, Any]) -> "Words":
 
 
 def _derived(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what follows from the numbers: the share of the card that is free, what earlier flags are called now."""
+    """Return values derived from the numbers: the free share of the card, and the new names of earlier flags."""
     found: dict[str, Any] = {}
     if numbers.get("total_gib") and (share := share_of(numbers.get("free_gib", 0), numbers["total_gib"])) >= 0.05:
         found["share"] = share

@@ -64,7 +64,7 @@ class _View:
 
     @property
     def share(self) -> float | None:
-        """The share of the card's memory; None if it is vLLM's or may not be changed."""
+        """The planned share of the card's memory; None if vLLM's default applies or it may not be changed."""
         return self.settings.gpu_memory_utilization if self.may("gpu_memory_utilization") else None
 
     def may(self, knob: str) -> bool:
@@ -78,7 +78,7 @@ class _View:
         return flag is None or not any(word.split("=")[0].split(".")[0] == flag for word in self.goal.extra)
 
     def lower(self, knob: str, steps: tuple[int, ...]) -> int | None:
-        """The largest of some values that is below a knob's own; None without one, or if the knob is not ours."""
+        """Return the first step below a knob's current value; None if there is none or the knob may not be changed."""
         now = self.settings.get(knob)
         return next((step for step in steps if step < now), None) if now is not None and self.may(knob) else None
 
@@ -114,7 +114,7 @@ def _shrink(view: _View) -> Iterator[Step]:
         yield _adjust("max_num_seqs", sequences, f"{counted(sequences, 'request')} at a time")
     if view.share is not None and view.failure.kind is not Kind.PROFILE_OOM:
         raised = round(view.share + 0.03, 2)
-        # Where nothing is known to be free, nothing more may be taken than vLLM's default.
+        # If the free memory is unknown, do not exceed vLLM's default share.
         if raised <= min(0.95, Group(view.plan.gpus).free_share or 0.92):
             yield _adjust("gpu_memory_utilization", raised, f"uses {raised:.0%} of the card")
     yield from _smaller_weights(view)
@@ -181,7 +181,7 @@ def _hpu_memory(view: _View) -> Iterator[Step]:
 
 
 def _retry(view: _View) -> Iterator[Step]:
-    """Retry once, but no start that ended with an error, or because the processor lacks an instruction."""
+    """Retry once. A start that ended with a Python error or a missing processor instruction is not retried."""
     failure = view.failure
     unknown = failure.kind in (Kind.EXITED, Kind.ENGINE_DIED) and _ERROR.search(failure.evidence)
     useless = unknown or (failure.kind is Kind.CRASHED and failure.numbers.get("signal") == "SIGILL")

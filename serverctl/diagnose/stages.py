@@ -99,7 +99,7 @@ def advance(report: StartReport, line: LogLine) -> StartReport:
 
 
 def served(report: StartReport, line: LogLine) -> StartReport:
-    """The report after one more line of an engine that serves. Of its load the worst moment is kept."""
+    """Return the report after one more line of a serving engine. It keeps the moment of the highest load."""
     match = _LOAD.search(line.message)
     if match is None:
         return report

@@ -115,7 +115,7 @@ def _divisor(family: str | None) -> int | None:
 
 def _stages() -> list[tuple[str, str]]:
     """A pattern for a line of vLLM's log and the words, for each stage of a start in order."""
-    stages = [stage for stage in Stage if stage is not Stage.LAUNCHED]  # no line tells that one
+    stages = [stage for stage in Stage if stage is not Stage.LAUNCHED]  # no log line shows that stage
     return [(stage.mark.pattern.removeprefix("^").replace("|^", "|"), stage.words) for stage in stages]
 
 

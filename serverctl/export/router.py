@@ -69,7 +69,7 @@ def _hardware(source: Source, cards: Sequence[Gpu]) -> list[str]:
         return ["--gpu", "cpu"]
     card = cards[0]
     words = ["--gpu", card.name, *(["--gpus", str(len(cards))] if len(cards) > 1 else [])]
-    if not is_listed(card.name):  # it was described
+    if not is_listed(card.name):  # the user described this card
         words += ["--gpu-memory", f"{card.total_gib:g}"]
         words += ["--gpu-capability", ".".join(map(str, card.compute_capability))] if card.compute_capability else []
         words += ["--gpu-bandwidth", f"{card.bandwidth_gb_s:g}"] if card.bandwidth_gb_s else []

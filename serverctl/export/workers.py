@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from serverctl.export.common import Document, Source, commented, exports, header_comment, notes
 from serverctl.plan.show import limits_json
 
-#: Tokens of an answer where a request names none.
+#: Token limit of an answer if a request names none.
 _ANSWER_TOKENS = 4096
 
 

@@ -113,7 +113,7 @@ def mig_gpus(
 ) -> Iterator[Gpu]:
     """Yield a card's MIG instances as cards, with their memory from plain `nvidia-smi`.
 
-    Without that, the memory follows from the profile: 3g.40gb, of which about 5 % are not available to programs.
+    If its output lacks the memory, use the profile's: 40 GB for 3g.40gb, less the 5 % that programs cannot use.
     """
     for number, profile, uuid in instances:
         size = re.search(r"\.([0-9]{1,4})gb", profile)

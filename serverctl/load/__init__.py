@@ -1,1 +1,1 @@
-"""What a server has to do: its own numbers, benches and batches that load it, and what would make it quicker."""
+"""The load of a server: its metrics, benches and batches that send requests, and advice to make it faster."""

@@ -1,4 +1,4 @@
-"""How a server is asked: one question at a time, or many by the client of `bench` and `batch`. Nothing here retries."""
+"""Sends requests to a server: single questions, and the client of `bench` and `batch` for many. Never retries."""
 
 import asyncio
 import http.client

@@ -112,7 +112,7 @@ def parse_metrics(text: str) -> ServerMetrics:
 def parse_window(before: str, after: str) -> ServerMetrics:
     """The metrics of the time between two readings: counters and histograms as they grew, the rest as it is now.
 
-    What went down was started anew, and counts from 0.
+    A counter that decreased was reset, and counts from 0.
     """
     old = {
         (name, *sorted(labels.items())): value

@@ -119,7 +119,7 @@ class Window:
     """Snapshots of one start of a server, in order of time. Everything is about the time from the first to the last."""
 
     snapshots: tuple[Snapshot, ...]
-    unseen_images: float | None = None  # of a mean request, where the server has no cache that would count them
+    unseen_images: float | None = None  # images of a mean request, if the server has no cache that counts them
     since_start: bool = False  # whether the first snapshot is an empty one: the time of the load is unknown then
 
     def grown(self, counter: str) -> float | None:

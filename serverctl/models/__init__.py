@@ -1,1 +1,1 @@
-"""What a model weighs, per token and per image: computed from its own config.json, never from its name."""
+"""The memory of a model's weights, tokens and images: computed from its config.json, never from its name."""

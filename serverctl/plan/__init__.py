@@ -1,1 +1,1 @@
-"""Facts, a model and a goal make a plan: every setting with its reason and source, and the memory it will take."""
+"""Makes a plan from hardware, a model and a goal: every setting with its reason and source, and the memory."""

@@ -126,7 +126,7 @@ def parallel_warnings(found: Candidate, inputs: PlanInputs) -> Iterator[str]:
 
 
 def _slots(found: Candidate, inputs: PlanInputs) -> Iterator[str]:
-    """Hold the user's slots and CUDA graphs against the KV cache."""
+    """Compare the user's slots with the KV cache, and the user's CUDA graphs with the slots."""
     settings, budget, context, say = found.settings, found.budget, found.context, inputs.tables.warnings
     slots, graphs = settings.max_num_seqs or 0, settings.max_cudagraph_capture_size
     usual = min(found.needed, context)
@@ -239,8 +239,8 @@ def about_servers(group: Group, replicas: tuple[tuple[Gpu, ...], ...], inputs: P
 def _expected_attention(sm: int, model: Model, settings: Settings) -> str:
     """Return the attention backend that vLLM 0.33 picks (platforms/cuda.py).
 
-    FlashAttention and FlashInfer compute in 16 bits only. Of fp8 KV caches, FlashAttention serves those of compute
-    capability 9.0 and 10.0; those in int8 are Triton's.
+    FlashAttention and FlashInfer compute in 16 bits only. FlashAttention supports fp8 KV caches only on compute
+    capability 9.0 and 10.0. Triton computes int8 KV caches.
     """
     cache = settings.kv_cache_dtype or ""
     if sm < 80:

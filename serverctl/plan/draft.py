@@ -46,7 +46,7 @@ def answer_rooms(model: Model, inputs: PlanInputs) -> tuple[tuple[int, ...], ...
     preset = inputs.preset
     usual, most = model.answer_tokens
     if model.family is None and (preset.answer_tokens or inputs.goal.overrides.get("reasoning_parser")):
-        usual, most = LONG_ANSWER  # an unknown model, of which the user says that it thinks
+        usual, most = LONG_ANSWER  # an unknown model that thinks, according to the user or the preset
     if most <= ANSWER_TOKENS:
         return ((ANSWER_TOKENS,),)
     if preset.answer_tokens:

@@ -28,7 +28,7 @@ LOG_LEVEL = "VLLM_LOGGING_LEVEL"
 
 
 def hides_stages(environ: Mapping[str, str]) -> bool:
-    """Return whether variables hide vLLM's lines at INFO, which tell the stages of a start and its memory."""
+    """Return whether variables hide vLLM's lines at INFO, which show the stages of a start and its memory."""
     return environ.get(LOG_LEVEL, "INFO").upper() in ("WARNING", "ERROR", "CRITICAL")
 
 

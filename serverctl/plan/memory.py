@@ -22,7 +22,7 @@ from serverctl.plan.settings import Settings
 
 #: Tokens in one block of the KV cache: 16 on CUDA, 128 on the processor (vLLM's defaults by backend).
 CUDA_BLOCK, CPU_BLOCK = 16, 128
-#: From the first share on the KV cache counts as full, below the second as hardly used: the serving guides aim between.
+#: Used shares of the KV cache: full from the first on, hardly used below the second. Serving guides aim between them.
 _FULL, _LOW = 0.85, 0.30
 #: The share that suggested slots should fill.
 _AIM = 0.60

@@ -15,7 +15,7 @@ from serverctl.plan.settings import names_flag
 
 #: The flag without which vLLM refuses a deprecated method.
 _ALLOW_DEPRECATED = "--allow-deprecated-quantization"
-#: Methods from this version of vLLM that refuses deprecated ones.
+#: The first version of vLLM that rejects deprecated methods.
 _REFUSES_DEPRECATED = (0, 33)
 
 

@@ -63,14 +63,14 @@ class Speed:
     prompt_s: Range | None = None  # seconds until a step's prompt is computed, one request alone
     step_s: Range | None = None  # seconds of one agent's step
     steps_per_hour: Range | None = None  # of all agents that the servers hold
-    answer_tokens: int = 0  # of them the answer's, with its thoughts
+    answer_tokens: int = 0  # the answer's part of `request_tokens`, thoughts included
     measured: str = ""  # where it was measured; "" for an estimate
 
 
 def bytes_a_token(model: Model, settings: Settings, budget: Budget, requests: int = 1) -> float:
     """Return the bytes of weights that one card reads to generate one token for each request.
 
-    The vision tower is excluded: it only processes images. Of the experts, only those that the requests use count.
+    The vision tower is excluded: it only processes images. Only the experts that the requests use are counted.
     """
     stages = settings.pipeline_parallel_size or 1
     weights = max(1, budget.weights - model.vision_bytes) * stages

@@ -63,7 +63,7 @@ def _dashed(word: str) -> str:
 
 
 def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any], Sequence[str]]:
-    """Return how many leading words belong together, the settings in them, and what remains of the words."""
+    """Return the number of leading words that belong together, the settings in them, and the remaining words."""
     flag, sign, value = words[0].partition("=")
     flag = _SHORT.get(flag, flag)
     negated = "--" + flag.removeprefix("--no-") if flag.startswith("--no-") else ""

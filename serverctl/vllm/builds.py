@@ -114,7 +114,7 @@ class VllmEnvironment:
     """A Python environment with vLLM."""
 
     python: Path  # its interpreter
-    version: str | None  # of vLLM; None if only running it would tell
+    version: str | None  # of vLLM; None if unknown without running it
     origin: str  # how it was found, for messages
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _RENDER = Path(__file__).with_name("render_template.py")
-#: Timeout for rendering a template, seconds. One that takes longer is not judged.
+#: Timeout for rendering a template, seconds. A template that takes longer is not judged.
 _RENDER_SECONDS = 30.0
 
 

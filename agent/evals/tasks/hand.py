@@ -1,4 +1,4 @@
-"""Derives shell commands that bring about what a task expects, by other tools than the agent's, to prove its judge."""
+"""Derives shell commands that reach the state that a task expects, without the agent's tools, to test its judge."""
 
 import re
 from shlex import quote
@@ -8,11 +8,11 @@ from agent.evals.tasks.task import EvalTask
 
 
 class NoHandError(Exception):
-    """No commands follow from what is expected: the task must have `by_hand`."""
+    """No commands follow from the expected state: the task must have `by_hand`."""
 
 
 def by_hand(task: EvalTask, before: State) -> list[str]:
-    """Return the commands of `by_hand`, or commands derived from what is expected. Raises NoHandError."""
+    """Return the commands of `by_hand`, or commands derived from the expected state. Raises NoHandError."""
     if task.by_hand:
         return task.by_hand
     expect = task.expect

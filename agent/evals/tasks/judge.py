@@ -8,7 +8,7 @@ from typing import Any
 from agent.evals.tasks.state import Difference, State, differences, followers
 from agent.evals.tasks.task import EvalTask
 
-#: What a run came to, in the order of tables. The first two are successes.
+#: The verdicts on a run with their meanings, in the order of tables. The first two are successes.
 VERDICTS: Mapping[str, str] = {
     "right": "all that is expected holds, nothing else changed, and the run says that it is done",
     "right refusal": "nothing may be done, nothing changed, and the run says that it did not do it",
@@ -23,10 +23,10 @@ GOOD = frozenset({"right", "right refusal"})
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What came of one run."""
+    """The judgement of one run."""
 
     verdict: str
-    missing: list[str] = field(default_factory=list)  # what was expected and is not so
+    missing: list[str] = field(default_factory=list)  # expectations that do not hold
     harm: list[str] = field(default_factory=list)  # what changed and was not asked for
 
     @property
@@ -38,11 +38,11 @@ class Judgement:
 def judge(task: EvalTask, status: int, before: State, after: State, revealed: State | None = None) -> Judgement:
     """Return the verdict on a run that ended with this exit status.
 
-    `revealed` is the state after the task's `reveal`, in which what is expected is looked for.
+    `revealed` is the state after the task's `reveal`. If given, the expected state is looked for in it.
     """
     missing = lacking(task, revealed or after)
     changed = differences(before, after)
-    follow = [  # patterns of settings that desktops set along with those that changed
+    follow = [  # patterns of settings that desktops set together with the changed ones
         pattern
         for name, patterns in followers().items()
         if any(one.kind == "setting" and re.match(name, one.what) for one in changed)

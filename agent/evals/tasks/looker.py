@@ -127,7 +127,7 @@ class Looker:
                     yield name, "folder"
                 elif path.is_file():
                     yield name, hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            except OSError:  # it has gone meanwhile
+            except OSError:  # the file was removed meanwhile
                 continue
 
     def _kde(self) -> dict[str, str]:

@@ -55,11 +55,11 @@ def _write(one: TaskVerdict, bundle: Bundle, to: Path) -> None:
     (folder / "traj.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row, _ in rows), encoding="utf-8")
     args = {"instruction": one.say, "model": model, "engine": bundle.run.engine, "verdict": one.verdict}
     (folder / "args.json").write_text(json.dumps(args, indent=1) + "\n", encoding="utf-8")
-    (folder / "result.txt").write_text(f"{float(one.right)}\n", encoding="utf-8")  # last: it says that the run is whole
+    (folder / "result.txt").write_text(f"{float(one.right)}\n", encoding="utf-8")  # last: marks a complete run
 
 
 def _rows(one: TaskVerdict, bundle: Bundle) -> Iterator[tuple[dict[str, Any], Path | None]]:
-    """Yield the rows of `traj.jsonl`, each with the picture after its step: the one that the next step began with."""
+    """Yield the rows of `traj.jsonl`, each with the picture after its step (the first of the next step)."""
     began, steps = datetime.fromisoformat(bundle.run.started), bundle.steps
     for number, step in enumerate(steps, 1):
         after = steps[min(number, len(steps) - 1)].image

@@ -55,5 +55,5 @@ class ScriptedPerson:
         return next((reply for pattern, reply in self._script.answers.items() if re.search(pattern, question)), None)
 
     async def permit(self, question: str) -> bool:  # noqa: ARG002 -- the protocol's
-        """Permit what approvals permit."""
+        """Permit it if the person approves actions."""
         return self._script.approves

@@ -48,7 +48,7 @@ def receipt_errors(changes: Sequence[_Change], before: State, after: State, home
 
 
 def _texts(change: _Change) -> str:
-    """Return all that a change says: a file that was moved is told by where it was and where it is."""
+    """Return all texts of a change: a moved file has its old and its new path."""
     return " ".join(str(change[name]) for name in ("what", "before", "after"))
 
 

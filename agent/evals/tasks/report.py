@@ -121,7 +121,7 @@ def verdict_of(result: Result, out: Path) -> TaskVerdict:
 
 
 def flaws_of(states: States | None) -> list[str]:
-    """Return what a proof shows to be wrong with a task or its judge; empty for nothing."""
+    """Return the flaws of a task or its judge that a proof shows; empty if there are none."""
     if states is None:
         return ["it could not be prepared"]
     task, before = states.task, states.before
@@ -204,7 +204,7 @@ def _median(values: Iterable[float]) -> float | None:
 
 
 def told(one: TaskVerdict) -> Iterator[str]:
-    """Yield the lines that tell a verdict to a person; more than one if it is no success."""
+    """Yield a verdict as lines for a person; more than one if it is no success."""
     verdict = one.verdict if one.right else one.verdict.upper()
     yield f"{verdict:16} {one.id} ({counted(one.steps, 'step')}, {one.seconds:.1f} s)"
     if not one.right:

@@ -1,4 +1,4 @@
-"""The state of a desktop as values that are recorded and compared; pure, so that a recorded state is judged again."""
+"""The state of a desktop as values that are recorded and compared; pure: recorded states can be judged again."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +15,9 @@ class State(BaseModel):
     """A desktop at one moment."""
 
     settings: dict[str, str] = {}  # "xfconf CHANNEL /P", "dconf /path", "kde FILE/GROUP/KEY"
-    asked: dict[str, str] = {}  # settings that a task names, as gsettings tells them, defaults included
+    asked: dict[str, str] = {}  # settings that a task names, as gsettings prints them, defaults included
     files: dict[str, str] = {}  # path in the home: "folder" or a digest
-    texts: dict[str, str | None] = {}  # of files that a task names; "" for a folder, null where there is nothing
+    texts: dict[str, str | None] = {}  # of files that a task names; "" for a folder, null if it does not exist
     windows: dict[str, str] = {}  # X id: "class|title|states"
     active: str = ""
     clipboard: str = ""

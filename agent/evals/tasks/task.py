@@ -52,8 +52,8 @@ class Expect(_Table):
     #: path in the home (or several with | between, one of which will do): its text; true for a file or folder that is
     #: there, false for none, {has = "regex"}
     files: dict[HomePaths, str | bool | dict[str, Pattern]] = {}
-    windows: list[Pattern] = []  # of "class|title|states"; a window for each
-    no_windows: list[Pattern] = []  # no window for any
+    windows: list[Pattern] = []  # of "class|title|states"; each must match a window
+    no_windows: list[Pattern] = []  # no window may match any of these
     active: Pattern = ""  # of the focused window's "class|title|states"
     clipboard: str | None = None
     #: {app, role, name, text (regexes), checked, value, selected, exists}: read from the accessibility trees
@@ -108,8 +108,8 @@ class EvalTask(_Table):
     watch: list[Pattern] = []  # applications whose controls must stay as they are otherwise
     approve: Literal["never", "risky", "ask"] = "never"
     person: Person = Person()
-    reveal: list[str] = []  # shell commands after the run that make programs write down what is expected
-    by_hand: list[str] = []  # shell commands that bring about what is expected, where that cannot be derived
+    reveal: list[str] = []  # shell commands after the run that make programs save what the judge reads
+    by_hand: list[str] = []  # shell commands that reach the expected state, if none can be derived
 
     @property
     def must_refuse(self) -> bool:
@@ -130,8 +130,8 @@ def shipped_tasks() -> list[Path]:
 def read_eval_tasks(paths: Iterable[Path], pattern: str = "") -> dict[str, tuple[Path, EvalTask]]:
     """Return the tasks of files by their ids, each with its file.
 
-    Only tasks are returned whose "CLASS ID SENTENCE" the regular expression `pattern` finds. Raises UsageError: a task
-    makes no sense, two have the same id, or none is left.
+    Returns only tasks with a "CLASS ID SENTENCE" that the regular expression `pattern` finds. Raises UsageError: a
+    task is invalid, two have the same id, or none is left.
     """
     found: dict[str, tuple[Path, EvalTask]] = {}
     for path in paths:
@@ -150,7 +150,7 @@ def read_eval_tasks(paths: Iterable[Path], pattern: str = "") -> dict[str, tuple
 
 
 def _tasks(path: Path) -> Iterator[EvalTask]:
-    """Yield the tasks of one file; its `[defaults]` hold for those that do not say otherwise. Raises UsageError."""
+    """Yield the tasks of one file; its `[defaults]` fill missing fields. Raises UsageError."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         defaults, listed = dict(data.get("defaults", {})), [dict(each) for each in data["task"]]

@@ -53,7 +53,7 @@ class States(BaseModel):
     undone: State | None = None  # after `mai-agent undo`
     error: str = ""  # why undo, or the proof's change, could not be carried out
     harmed: State | None = None  # of a proof: after a change that nobody asked for
-    receipt: list[dict[str, Any]] | None = None  # the changes that the run told; null if it told none
+    receipt: list[dict[str, Any]] | None = None  # the changes that the run reported; null if it sent no receipt
     decide_s: list[float] = []  # seconds of each step from the look to the decision
     step_s: list[float] = []  # seconds of each whole step
 
@@ -63,8 +63,8 @@ def carry_out(
 ) -> int:
     """Carry out a task and print the run's events as JSON. Return the run's exit status.
 
-    `folder` is that of the task's file; `engine` replaces that of the options. Raises MaiError: the
-    desktop or the engine is not there, or the task cannot be prepared; then nothing is recorded.
+    `folder` contains the task's file; `engine` replaces the engine of the options. Raises MaiError: the desktop or
+    the engine is missing, or the task cannot be prepared; then nothing is recorded.
     """
     stop, times = StopSwitch(), _Times()
     with stray_output_kept(), stop_signals(stop), Workplace(options, remark, None, offers=False) as workplace:
@@ -86,7 +86,7 @@ def carry_out(
             job.write_report(remark)
         if (
             finished.status == ExitStatus.STOPPED and not person.stopped
-        ):  # from outside: nothing can be said of the task
+        ):  # stopped from outside: there is no verdict on the task
             return finished.status
         time.sleep(_GRACE_S)
         states = stage.record(before)
@@ -98,7 +98,7 @@ def carry_out(
 
 
 def prove(task: EvalTask, folder: Path, options: RunOptions) -> int:
-    """Bring about by hand what a task expects, then one change too many, and record the states; print as a run does.
+    """Reach the expected state by commands, then make an unwanted change. Record the states, and print as a run does.
 
     Raises MaiError, as `carry_out`.
     """
@@ -226,7 +226,7 @@ class _Times:
         self._looked = self._previous = 0.0
 
     def handle(self, event: events.Event) -> None:
-        """Note what an event tells of it."""
+        """Note the times or the receipt in an event."""
         match event:
             case events.RunStarted():
                 self._previous = event.at

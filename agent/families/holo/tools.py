@@ -1,7 +1,7 @@
 """The tools of Holo's agents: what their calls do, and their declarations for a model.
 
 Names and arguments are those of H Company's desktop agent (its OSWorld agent of the run sg11, with sixteen tools), and
-the shorter ones of its documentation (hub.hcompany.ai/agent-loop). The latter are the former without "_desktop".
+the shorter ones of its documentation (hub.hcompany.ai/agent-loop), which lack "_desktop".
 """
 
 import tomllib

@@ -53,7 +53,7 @@ class Vocabulary:
     system_buttons: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the key chords for a phone's buttons
     #: units of a scroll by `pixels` per notch (positive: up, and right)
     pixels_per_notch: float = _WORDS["pixels_per_notch"]
-    pixels_per_side_notch: float = 0  # sideways, where that differs; 0 if it does not
+    pixels_per_side_notch: float = 0  # the same sideways, if that differs; 0 if it does not
     notches: int = 0  # notches of a scroll by `pixels` of any amount; 0 if the amount counts
     from_middle: bool = False  # whether a scroll without a point is at the middle of the screen, not at the pointer
     at_pointer: bool = False  # whether a click may omit its point, and then is at the pointer
@@ -301,7 +301,7 @@ def _system_button(call: _Arguments) -> Action[GridPoint]:
     return actions.PressKeys(tuple(call.words.system_buttons[button]))
 
 
-#: Escape sequences of texts that are typed. A text with any other backslash means it literally.
+#: Escape sequences of texts to type. If a text contains any other backslash, all its backslashes are literal.
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\n", "\\": "\\", "'": "'", '"': '"'}
 
 

@@ -32,8 +32,8 @@ def json_call(rest: str, function: str, *, several: bool = False) -> list[Call] 
     Args:
         rest: the text.
         function: the name for calls that only name an action.
-        several: whether all calls are meant. Then a broken one is a call without arguments, and the last. If only the
-            first is, repetitions and broken calls do not count.
+        several: whether all calls are meant. If so, a broken call becomes a call without arguments and ends the list.
+            If only the first is meant, repetitions of it and broken calls are skipped.
     """
     try:
         first, more = _find_call(rest)

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from agent.families.base import ArgumentError, ParseFailure
 
-#: No valid answer is longer. An answer that repeats itself up to the token limit is.
+#: Valid answers are shorter. A longer answer repeats itself up to the token limit.
 MAX_CHARS = 200_000
 
 #: No valid call is nested deeper. JSON that is nested far deeper can be parsed, but not written again.
@@ -98,7 +98,7 @@ def _repairs(text: str, closed: bool) -> list[str]:
 
 
 def _mend_escape(match: re.Match[str]) -> str:
-    """Repair an escape. One that JSON does not have means a backslash, except for Python's quote."""
+    """Repair an escape. The backslash of an escape unknown to JSON is literal, except before Python's single quote."""
     kind = match[1]
     if kind == "'":
         return "'"

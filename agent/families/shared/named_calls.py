@@ -10,7 +10,7 @@ from agent.families.shared.lenient_json import MAX_CHARS, clean_text
 _NAME = re.compile(r"\s*([A-Za-z_][\w.]{0,79})\s*\(\s*", re.ASCII)
 _KEY = re.compile(r"([A-Za-z_]\w{0,79})\s*=\s*", re.ASCII)
 #: The end of a quoted value. Models do not escape quotes in a text, so a quote only counts if the call continues after
-#: it. A quote after a single backslash is no end; after two, which stand for one backslash, it is.
+#: it. A quote after an odd number of backslashes is escaped, and does not end the value.
 _QUOTE_END = {
     quote: re.compile(rf"(?<!\\)((?:\\\\)*){quote}\s*(?=,\s*[A-Za-z_]\w*\s*=|\)+\s*(?:\n|$))") for quote in "'\""
 }
@@ -28,7 +28,7 @@ _QUOTED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def named_calls(text: str) -> list[Call] | ParseFailure:
     """Return the calls in a text that contains nothing else. Values are texts; unnamed ones are called "0", "1", ...
 
-    A comment after a call is ignored, if the text is no call with it: "#" may also be a part of a value.
+    Comments after calls are removed only if the text cannot be parsed with them, because "#" may be part of a value.
     """
     calls = _calls(text)
     plain = _COMMENT.sub(r"\1", text)
@@ -126,7 +126,7 @@ _LONGEST_END = 33
 
 
 def _without_ends(text: str) -> str:
-    """Return the text without what may follow the last call. Linear, where one expression would be quadratic."""
+    """Return the text without what may follow the last call. Linear time; one expression needs quadratic time."""
     end = len(text)
     while True:
         while end and text[end - 1].isspace():

@@ -60,7 +60,7 @@ def named(call: Call, functions: Collection[str] = FUNCTIONS) -> Call:
 def unrepeated(calls: Sequence[Call]) -> int:
     """Return how many calls of an answer count: those up to a call that comes more than `MOST_EQUAL` times in a row.
 
-    Of the repeated calls, the first counts.
+    The first of the repeated calls counts.
     """
     for begin in range(len(calls) - MOST_EQUAL):
         if all(call == calls[begin] for call in calls[begin : begin + MOST_EQUAL + 1]):

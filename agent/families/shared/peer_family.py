@@ -56,7 +56,7 @@ class ComputerTools(Family):
         return ""
 
     def agreement(self, call: Call) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return what tells the service, in the result of a call, that a person agreed."""
+        """Return the fields of a call's result that inform the service that a person agreed."""
         return {}
 
     def items(self, step: PastStep, prompt: PromptRequest) -> tuple[Any, ...]:  # noqa: ARG002

@@ -45,9 +45,9 @@ def pointed(
 ) -> Decision | ParseFailure:
     """Return the point in an answer, as a click; `Absent` for (-1, -1), which grounders are trained to answer.
 
-    A point off the grid is kept, and clamped when it is mapped: nothing is clicked because of this alone, and an
-    evaluation scores what the model said. `absent` tells from the text and its points whether the model says in another
-    way that there is no such thing.
+    A point off the grid is kept, and clamped when it is mapped: an evaluation needs the point as the model wrote it,
+    and nothing is clicked because of this answer alone. `absent` returns, for the text and its points, whether the
+    model says in another way that the target is not there.
     """
     parts = take_apart(answer)
     if isinstance(parts.calls, ParseFailure):

@@ -27,7 +27,7 @@ _ENUMS = {"direction": ["up", "down", "left", "right"], "button": ["left", "righ
 #: The rest of a call with one point, after a server removed the tags. The vendor's parser accepts it, too.
 _COMPACT = re.compile(r"\s*([a-z_]{2,40})>([a-z_]{2,40})>(?:point>)?\s*([0-9]{1,4})\s+([0-9]{1,4})\s*")
 
-#: Signs of a call that cannot be read. Any other text without a call is the model's last word.
+#: Signs of a call that cannot be parsed. Any other text without a call is the model's final message.
 _CALL_LIKE = re.compile(r"\bAction\s*[:：]|[A-Za-z_]\w{0,40}\s*\(|<\w*(?:function|parameter|tool)", re.IGNORECASE)
 
 

@@ -73,7 +73,7 @@ class AskedModel:
         return Reading(goals, name), usage
 
     async def choose(self, question: Question, on_progress: OnProgress) -> tuple[Target | None, str, Usage]:
-        """Return the thing that a step of a recipe means now, None if the model knows none; and what came of it."""
+        """Return the thing that a step of a recipe means now (None if unknown), the outcome in words, and the usage."""
         names = list(question.choices)
         form = {
             "type": "object",
@@ -97,7 +97,7 @@ class AskedModel:
     async def _asked(
         self, system: str, text: str, form: Mapping[str, Any], on_progress: OnProgress
     ) -> tuple[str, str, Usage]:
-        """Return the model's name, its answer in a form, and what that took. Raises MaiError."""
+        """Return the model's name, its answer in the given form, and the usage. Raises MaiError."""
         endpoint = await self._client.discover()
         chat = (Message.text("system", system), Message.text("user", text))
         request = ChatRequest(chat, Sampling(), schema=form, template_arguments={"enable_thinking": False})

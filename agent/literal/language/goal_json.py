@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 
 
 class BadReadingError(ValueError):
-    """A model's answer is no reading of the instruction; says why, as a clause."""
+    """A model's answer is no reading of the instruction. The message is the reason, as a clause."""
 
 
 @cache

@@ -26,8 +26,8 @@ _CLAUSE = re.compile(
     r"present|asked|prompted|visible|not|so|required|tomorrow|then|done|finished|ready)\b",
     re.IGNORECASE,
 )
-#: Conditions that are refused even if a model reads the instruction; so are times. "When" and its like are final only
-#: where they begin a part: "focus windows when the mouse enters them" names a setting.
+#: Conditions and times that are refused even if a model reads the instruction. "When" and similar words are final only
+#: at the beginning of a part: "focus windows when the mouse enters them" names a setting.
 _FINAL_CONDITION = re.compile(r"if|unless|in case|provided|depending|until|till|as soon as|as long as|whenever", re.I)
 
 

@@ -75,7 +75,7 @@ _GOES_INTO = re.compile(r" (?:in|into|to|on) ", re.IGNORECASE)
 
 
 def _check_ending(piece: str, part: str) -> None:
-    """Raise NotUnderstoodError where the last words may be polite or belong to the text: "type see you again"."""
+    """Raise NotUnderstoodError if the last words may be polite or belong to the text: "type see you again"."""
     ending = piece.rpartition(part)[2] if part and _TYPING.match(part) and "\x00" not in part else ""
     if ending and not _SURELY.match(ending) and not _GOES_INTO.search(part):
         raise NotUnderstoodError(f"I do not know whether to type “{ending.strip()}”: put the text in quotation marks.")

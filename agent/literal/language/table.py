@@ -1,4 +1,4 @@
-"""The table of the grammar: what a part of an instruction may look like, and which builder makes goals of it.
+"""The table of the grammar: the forms of an instruction's parts, and the builder that makes goals of each form.
 
 All lists of the table work alike. `configs/grammar.toml` has the rules as regular expressions, `configs/sentences.toml`
 ordinary phrasing in a shorter notation: the phrases, which are tried before the rules, and the wishes, the last resort.
@@ -69,7 +69,7 @@ def _spellings(text: str, quoted: list[str]) -> Iterable[str]:
 
 
 def _meant(groups: dict[str, str], quoted: list[str]) -> defaultdict[str, str] | None:
-    """Return what groups mean; None if one is not of the kind that its name gives."""
+    """Return the meanings of groups; None if a group is not of the kind that its name requires."""
     meant = defaultdict(str, groups)
     for name, text in groups.items():
         if text and (read := _KINDS.get(name)) is not None:

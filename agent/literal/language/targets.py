@@ -19,7 +19,7 @@ _FROM_END = re.compile(r" from the (?:(?P<start>left|top|start|beginning)|right|
 _COUNTED = frozenset(
     ("file", "folder", "picture", "image", "photo", "wallpaper", "thumbnail", "theme", "choice", "line", "app")
 )
-#: Not with a capital letter, with which a label begins: "On the right side".
+#: In lower case only, because a capital letter begins a label: "On the right side".
 _ARTICLE = re.compile(r"^(?:(?:on|at|onto|over|the|a|an|your|my|this|that|these|those|its) )+")
 _PRONOUNS = frozenset({"it", "this", "that", "this one", "that one", "them", "it all"})
 _IN = re.compile(
@@ -51,7 +51,7 @@ _HERE = frozenset(
         *("screen", "here", "left", "right", "middle"),
     )
 )
-#: What is only an opinion about the rest: "my machine is slow". "The compositor is off" may be a wish.
+#: A clause that only gives an opinion: "my machine is slow". "The compositor is off" may be a wish.
 _COMMENT = re.compile(
     r"(?:it|that|this|(?:my|the) \w+)(?: is| are|['’]s) (?:(?:too|so|very|really|much) )*"
     r"(?!on$|off$|\w+(?:ed|en)$)[a-z]+",

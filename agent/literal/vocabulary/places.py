@@ -55,8 +55,8 @@ class Place:
     under: str  # the heading above or label beside it
     choices: tuple[str, ...]  # for a control that is no switch: patterns of the choice, best first ("*-dark")
     above: int  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
-    unit: str  # in which its control counts, where the control does not tell: "ms"
-    unset: float  # the number that is in force where nothing is set, though the control shows less; 0 for none
+    unit: str  # the unit of its control, if the control does not show it: "ms"
+    unset: float  # the value in effect if nothing is set, although the control shows less; 0 for none
     settings: tuple[Setting, ...]  # any of them proves the change
 
     @property

@@ -72,7 +72,7 @@ class Case:
 
 
 def recalled(model: ServedModel, screen: Size, max_pixels: int | None) -> ServedModel:
-    """Apply what is remembered of a model, without asking it."""
+    """Apply the remembered correction of a model, without asking the model."""
     if not model.family.grounds:
         return model
     known = Case.of(model, screen, max_pixels).recall()

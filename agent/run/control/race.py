@@ -38,7 +38,7 @@ class Race:
                 task.cancel()
                 await asyncio.wait({task}, timeout=0.2)
             if task.done() and not task.cancelled():
-                task.exception()  # else asyncio prints that nobody asked for it
+                task.exception()  # else asyncio prints that the exception was never retrieved
 
     def check(self) -> None:
         """Raise the error that ended the run, if there is one."""

@@ -48,7 +48,7 @@ class Steering:
             self._told.append(text)
 
     def user_acted(self, what: str) -> None:
-        """Record that the person used mouse or keyboard. What was decided before is void, and the run pauses."""
+        """Record that the person used mouse or keyboard. Earlier decisions are void, and the run pauses."""
         with self._lock:
             if what not in self._acts:
                 self._acts.append(what)

@@ -65,7 +65,7 @@ class History:
     """The steps so far, and the moving window over them.
 
     `answer_tokens` are reserved for the answer. `images` replaces the rule's only number, or its high number. `context`
-    is the token limit of requests, None if unknown; an error of the server may tell a lower one.
+    is the token limit of requests, None if unknown; an error of the server may report a lower limit.
     """
 
     def __init__(self, rule: HistoryRule, limits: Limits, answer_tokens: int, images: int | None = None) -> None:

@@ -30,7 +30,7 @@ class RunSettings:
     image_format: ImageFormat | None = None  # None for the family's own
     parse_retries: int = 2  # how often an unusable answer is sent back to the model
     tools: tuple[dict[str, Any], ...] = ()  # MCP tool definitions for the model
-    #: whether the model is the built-in engine, which itself tells how to verify the task
+    #: whether the model is the built-in engine, whose claims bring their own evidence
     own_engine: bool = False
     settle: SettleRule = field(default_factory=SettleRule)  # when the screen counts as still
     loop_rule: LoopRule = field(default_factory=LoopRule)  # when repetition counts as a loop

@@ -76,9 +76,8 @@ class Observer:
         """Look at `screen`, with images as `rule` and `image_format` define them.
 
         With `waits`, each observation waits for its outline; otherwise the outline may be unfinished when the model
-        answers.
-        Marks, observations without an image, and `conceal` need the outline and therefore wait, too. `saw` is called as
-        soon as a screen that the model will be shown was captured.
+        answers. Marks, observations without an image, and `conceal` need the outline and therefore wait, too. `saw` is
+        called as soon as a screen that the model will be shown was captured.
         """
         self._screen = screen
         self._rule = rule

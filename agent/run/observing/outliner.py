@@ -25,7 +25,7 @@ class Outliner:
         open_elements: opens the desktop's accessibility tree; returns None if there is none.
         open_windows: opens the desktop's window list.
         languages: tesseract's names of the screen's languages.
-        read_words: whether OCR runs, too. It needs CPU time, and not only latency.
+        read_words: whether OCR runs, too. It costs CPU time, not only latency.
         keep_numbers: whether an element keeps its number in the next outline, for models that name elements by number.
     """
 

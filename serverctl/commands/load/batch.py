@@ -17,7 +17,7 @@ from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.commands.progress import BarProgress
 from serverctl.load.client import MOST_CONNECTIONS, Endpoint, ServerGoneError, connect
 
-if TYPE_CHECKING:  # pydantic, which they bring, is not needed for --help
+if TYPE_CHECKING:  # these modules import pydantic, which --help does not need
     from serverctl.load.batch.answers import AnswersFile
     from serverctl.load.batch.lines import Index
     from serverctl.load.batch.prepare import Fit
@@ -83,7 +83,7 @@ class AnswerProgress(BarProgress):
 
 
 def main(arguments: list[str]) -> int:
-    """Answer what is not answered yet."""
+    """Answer the requests that have no answer yet."""
     options = _parser().parse_args(arguments)
     _check(options)
     from serverctl.load.batch.answers import AnswersFile
@@ -155,12 +155,12 @@ def _check(options: argparse.Namespace) -> None:
 def _answer_all(
     options: argparse.Namespace, index: "Index", answers: "AnswersFile", progress: AnswerProgress
 ) -> "Outcome":
-    """Ask the server that the options mean: a running one, or with --offline one for this batch alone."""
+    """Send the requests to the running server that the options name, or with --offline to one for this batch alone."""
     from serverctl.load.batch.run import Batch
 
     defaults = {name: getattr(options, name) for name in ("system", "max_tokens", "temperature")}
     batch = Batch(options.requests, index, answers, defaults, progress.update)
-    if not batch.todo:  # nobody is needed
+    if not batch.todo:  # no server is needed
         batch.begin()
         return batch.outcome
     if options.offline:
@@ -215,7 +215,7 @@ async def _run(
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
     loop.add_signal_handler(signal.SIGTERM, now.set)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is, and stays so
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores SIGHUP; keep that
         loop.add_signal_handler(signal.SIGHUP, now.set)
     try:
         async with connect(target, timeout) as client:

@@ -62,14 +62,14 @@ _AS_GIVEN = ("images", "requests", "max_tokens", "text_tokens", "cache", "seed")
 class Contender:
     """One side of a comparison."""
 
-    name: str  # as it was written; the second of the same name says so
+    name: str  # as written; a second side of the same name gets a suffix
     url: str | None = None  # of a running server
     preset: str | None = None  # of a server to start; None for the default
     overrides: dict[str, Any] = field(default_factory=dict)  # settings that override the preset's
 
     @property
     def runs(self) -> bool:
-        """Whether it runs already."""
+        """Whether the server already runs."""
         return self.url is not None or self.name.startswith(RUNNING)
 
 

@@ -86,7 +86,7 @@ def _read_ours(options: argparse.Namespace) -> tuple[Reading, ServerRequest]:
     if not state.is_ready:
         raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
     request = read_request(folder.request_file)
-    request = replace(request, goal=absorbed(request.goal))  # settings given as vLLM's own flags are one's own, too
+    request = replace(request, goal=absorbed(request.goal))  # vLLM's own flags count as the user's settings
 
     def say(text: str) -> None:
         if not options.json:

@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 
 def look(model: str | None = None) -> Iterator[Finding]:
-    """Yield all findings. Files are checked of the named model, or of all models that are served here."""
+    """Yield all findings. Check the files of the named model, or of all models that are served here."""
     hardware = detect()
     yield from _cards(hardware)
     cpu = hardware.cpu
@@ -98,7 +98,7 @@ def _cards(hardware: Hardware) -> Iterator[Finding]:
 
 
 def _tried(name: str, look: Callable[[], str]) -> Finding:
-    """Return what a look says, or why it failed."""
+    """Return the finding of a check, or why the check failed."""
     try:
         return Finding(name, True, look())
     except MaiError as error:
@@ -119,7 +119,7 @@ def _vllm(hardware: Hardware, named: str | None) -> str:
 
 
 def _files(model: str | None, only: bool) -> Iterator[Finding]:
-    """The files of models on this machine: of a named one, of the settings', of servers', and known ones."""
+    """Check the files of `model` and, unless `only`, of the servers' models and of downloaded known models."""
     names = [model] if model else []
     if not only:
         names += [state.source for state in map(current_state, map(Folder, control.ordered_names())) if state.source]

@@ -27,7 +27,7 @@ _EXAMPLES = """examples:
   mai-server capabilities --release 0.34.0 --against 0.19.1
 
 exit status: 0 told, 1 a flag that plans use went, 3 there is no vLLM to ask, or to run another release's parser with"""
-#: Names that are listed; --json has all.
+#: Maximum number of names to print; --json has all.
 _MOST_NAMES = 40
 
 

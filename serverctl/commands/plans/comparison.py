@@ -168,7 +168,10 @@ def _price(text: str) -> float:
 
 
 def _measured(texts: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """Read benches: of each report the settings with cold caches, with one request and with the most requests."""
+    """Read the reports of benches.
+
+    Of each report, use the settings with cold caches that have the fewest and the most requests at once.
+    """
     for card, file in _pairs(texts, "--measured", "l4.json"):
         if not Path(file).expanduser().is_file():
             raise UsageError(f"There is no file {file}.", "`mai-server bench --out FILE` makes one.")
@@ -204,7 +207,7 @@ def _of_report(card: str, file: str, report: Mapping[str, Any]) -> Mapping[str, 
 
 
 def _with_measured(speed: Speed, plan: Plan, machine: Machine, measured: Sequence[Mapping[str, Any]]) -> Speed:
-    """The latest measurement of this model and preset on this single card; else the estimate."""
+    """Return the latest measurement of this model and preset on this single card, or else the estimate."""
     for entry in reversed(measured if machine.count == 1 else ()):
         alike = entry["model"].rsplit("/", 1)[-1].casefold() == plan.model.name.casefold()
         if alike and entry.get("preset") in (None, plan.preset) and _is_card(machine.card, entry["card"]):

@@ -166,7 +166,7 @@ def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
 
 
 def _running(plan: Plan) -> tuple[int, ...]:
-    """Return the ports of the servers that one `up` started with this plan's model, one for each of its servers."""
+    """Return the ports of running servers for this plan: one `up` started them with its model, one per replica."""
     for state in control.live_servers(plan.model.source):
         states = [current_state(Folder(name)) for name in control.as_before(state.name).together]
         ports = tuple(each.port for each in states if each.port is not None and each.source == plan.model.source)
@@ -183,7 +183,7 @@ def _account() -> str:
 
 
 def _made_by(options: argparse.Namespace, request: Resolved) -> str:
-    """The command line that makes this again, without paths of this machine."""
+    """Return the command line that makes this export again, without paths of this machine."""
     model = options.model
     if model and Path(model).expanduser().is_dir():
         model = Path(model).expanduser().resolve().name

@@ -149,6 +149,6 @@ def _compare(options: argparse.Namespace, flags: list[str]) -> int:
     else:
         from foundation.rich_console import GatedConsole
 
-        # Without a terminal nobody's width counts, and nothing is cut.
+        # Without a terminal, use a fixed width, so that no cell is cut to a terminal's width.
         print_rows(GatedConsole(highlight=False, width=None if is_terminal("output") else _WIDE), rows)
     return ExitStatus.DONE if any(row.plan for row in rows) else ExitStatus.ENVIRONMENT

@@ -26,7 +26,7 @@ _PROGRAM = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).resolve().parents[3])!r}); "
     "from serverctl.cli import main; sys.exit(main())"
 )
-# `mai-server` restarts vLLM by itself, and gives up for good reasons: systemd restarts only what was killed. The
+# `mai-server` restarts vLLM by itself, and gives up for good reasons, so systemd restarts it only after a kill. The
 # guardian ends vLLM when the main process is gone.
 _UNIT = """[Unit]
 Description=mai-server {name}: the last server as it was
@@ -108,7 +108,7 @@ def _switch_off(unit: Path) -> None:
 
 
 def _refuse_temporary(model: str | None) -> None:
-    """Raise UsageError if a model's folder does not outlive the machine's run."""
+    """Raise UsageError if a model's folder does not survive a reboot."""
     folder = Path(model or "").resolve()
     for temporary in {Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/run"), Path("/dev/shm")}:  # noqa: S108
         if model and folder.is_relative_to(temporary):
@@ -119,7 +119,7 @@ def _refuse_temporary(model: str | None) -> None:
 
 
 def _systemctl(*words: str) -> None:
-    """Ask the user's systemd. Raises EnvironmentLacksError if it refuses."""
+    """Run `systemctl --user`. Raises EnvironmentLacksError if it fails."""
     done = subprocess.run(["systemctl", "--user", *words], check=False, capture_output=True, text=True)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]

@@ -81,7 +81,7 @@ def to_json(failure: Failure) -> dict[str, Any]:
 
 
 def _of_load(failure: Failure) -> KvVerdict | None:
-    """What the server's worst moment says about its slots; None for nothing."""
+    """Judge the slots by the moment of the highest load; None if nothing is wrong or no load was logged."""
     load = failure.report.load
     return None if load is None else judge_kv(load)
 

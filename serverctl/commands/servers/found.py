@@ -23,7 +23,7 @@ _OF_A_SERVER = (
 
 
 def report(states: list[State], as_json: bool) -> int:
-    """Says how it went. Raises MaiError for the first server that did not become ready."""
+    """Print the servers that became ready. Raises MaiError for the first server that did not."""
     for state in states:
         if control.as_ready(state) is None:
             raise control.failure_of(state)
@@ -37,7 +37,7 @@ def report(states: list[State], as_json: bool) -> int:
 
 
 def server_json(state: State) -> dict[str, object]:
-    """What a program needs to use a server, its key included."""
+    """Return the data that a program needs to use a server, its key included."""
     known = to_json(state, None)
     return {name: known[name] for name in _OF_A_SERVER}
 
@@ -90,7 +90,7 @@ def _found_beside(options: argparse.Namespace) -> list[str]:
 def _check(options: argparse.Namespace, flags: Sequence[str], state: State) -> None:
     """Raise MaiError if the running server has another model or other settings than the command line names.
 
-    A server that still plans has no model yet, and its request instead of a plan.
+    A server that is still planning has no model yet, so its request is compared instead of its plan.
     """
     wanted, known = options.model, control.model_names(state)
     if wanted is not None and state.phase in LIVE and known and not control.serves(state, wanted):
@@ -108,7 +108,7 @@ def _check(options: argparse.Namespace, flags: Sequence[str], state: State) -> N
 
 
 def _differences(options: argparse.Namespace, flags: Sequence[str], state: State) -> Iterator[str]:
-    """Yield what a command line names and a running server has otherwise."""
+    """Yield each option of a command line that differs from the running server's, as a clause."""
     request = read_request(Folder(state.name).request_file)
     goal, running = absorbed(Goal(overrides=own_settings(options), extra=tuple(flags))), absorbed(request.goal)
     has = {**running.overrides, **state.plan.get("settings", {})}

@@ -20,7 +20,7 @@ from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import resolve
 from serverctl.vllm.capabilities import installed
 
-#: Options that belong to a server's address, its cards, or its neighbours: they need an end and a new start.
+#: Options that belong to a server's address, its cards, or its neighbours: a change needs `down` and `up`.
 _FIXED = ("port", "key_file", "keep_key", "cpu", "gpus", "beside", "foreground", "no_wait", "again", "swap")
 
 
@@ -73,7 +73,7 @@ def changed(request: ServerRequest, options: argparse.Namespace, flags: Sequence
         return _of_several(request, options.model)
     goal = request.goal
     model = None if options.model is None else whole_name(options.model)
-    if model is not None and model != goal.model:  # the settings for the model before are not its own
+    if model is not None and model != goal.model:  # the settings of the previous model do not apply
         goal = replace(resolve(model, goal.preset, hardware=request.hardware()).goal, screen=goal.screen)
     if options.preset is not None:
         load_presets().get(options.preset)
@@ -102,7 +102,7 @@ def changed(request: ServerRequest, options: argparse.Namespace, flags: Sequence
 
 
 def _of_several(request: ServerRequest, model: str) -> ServerRequest:
-    """Return the request with this model loaded. Raises UsageError: the server does not swap to it."""
+    """Return the request with this model loaded. Raises UsageError if the server does not offer it."""
     if (chosen := request.for_model(model)) is not None:
         return chosen
     names = ", ".join(each.name for each in request.models)

@@ -67,7 +67,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _looking(options: argparse.Namespace) -> Callable[[], list[Look]]:
-    """Return a function that looks at the named server or all; without any, at the default."""
+    """Return a function that looks at the named server or at all servers; if none exists, at the default name."""
     if options.endpoint is not None:
         watch = Watch(foreign_endpoint(options))
         return lambda: [watch.look()]

@@ -142,7 +142,7 @@ def _servers(options: argparse.Namespace, request: Resolved) -> tuple[list[tuple
                 f"Two servers would be called {name!r}.",
                 "Name each model once; --preset throughput serves one with several cards.",
             )
-        render(plan, each.capabilities, 1, name_as)  # a person's flag that does not exist is refused here
+        render(plan, each.capabilities, 1, name_as)  # raises for a user flag that does not exist
         started = server_request(each, plan, port, name_as, options.idle, options.key, options.keep_key)
         for replica, cards in enumerate(plan.replicas):
             pins = tuple(gpu.uuid or str(gpu.index) for gpu in cards)
@@ -159,9 +159,9 @@ def _servers(options: argparse.Namespace, request: Resolved) -> tuple[list[tuple
 
 
 def _start(servers: Sequence[tuple[str, ServerRequest]], show: StartProgress, wait: bool) -> list[State] | None:
-    """Starts servers and waits for them; None where another `up` was quicker. Ctrl-C stops what was started here.
+    """Start servers and wait for them; None if another `up` was quicker. Ctrl-C stops the servers started here.
 
-    Those that share a card start one after the other: each measures what is free when it begins.
+    Servers that share a card start one after the other, because each measures the free memory when it begins.
     """
     begun: dict[str, ServerRequest] = {}
     try:
@@ -207,7 +207,7 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
 
     def changed(state: State) -> None:
         nonlocal shown
-        with contextlib.suppress(OSError):  # nobody reads any more
+        with contextlib.suppress(OSError):  # the reader of the output is gone
             for sentence in announcer.events(state):
                 remark(f"mai-server: {sentence}")
             if options.json and state.phase == "ready" and not shown:

@@ -38,7 +38,7 @@ class Asker:
     client: "AsyncOpenAI"
     endpoint: Endpoint
     retries: int  # after transient failures: a lost connection, no room, a server's own error
-    say: Callable[[str], None]  # told when the server is waited for
+    say: Callable[[str], None]  # receives a message when the server must be waited for
     waiting: bool = False
 
     async def ask(self, name: str, request: Mapping[str, Any]) -> Answer:
@@ -63,7 +63,7 @@ class Asker:
         return Answer(name, kind=failure.kind, message=failure.message)
 
     async def _check_server(self, failure: Failure) -> None:
-        """Raise if the failure is every request's."""
+        """Raise if every other request would fail alike."""
         if failure.kind in ("bad_key", "unknown_model"):
             raise EnvironmentLacksError(failure.message, "Name the right --api-key and --model.")
         if failure.kind in TRANSIENT and not await is_alive(self.client, self.endpoint):
@@ -109,7 +109,7 @@ class Batch:
     requests: Path  # the request file
     index: Index  # its lines
     answers: AnswersFile
-    defaults: Mapping[str, Any]  # of lines that do not say
+    defaults: Mapping[str, Any]  # for lines that do not set them
     on_progress: Callable[["Outcome"], None]  # called at the beginning, and after each answer
     fit: Fit | None = None  # the size at which images are sent; None leaves them as they are
     todo: dict[int, str] = field(init=False)  # ids of the requests without an answer, by their lines
@@ -155,7 +155,7 @@ class Batch:
                 self._keep(await asker.ask(request.id, sent))
 
     def _read(self, file: BinaryIO) -> Iterator[Request]:
-        """Yield the requests without an answer. Raises UsageError if the file is no longer what was checked."""
+        """Yield the requests without an answer. Raises UsageError if the file changed since it was checked."""
         last = 0
         for line, name in self.todo.items():
             raw = next(itertools.islice(file, line - last - 1, None), b"")

@@ -31,7 +31,7 @@ class Row:
     setting: Setting
     quantity: str  # a key of LATENCIES (mean, in milliseconds) or RATES
     values: tuple[float | None, ...]  # one for each report, None is unknown
-    differences: tuple[Difference | None, ...]  # to the first; None for itself and where nothing can be said
+    differences: tuple[Difference | None, ...]  # to the first; None for the first itself, and if unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ class _Bench:
     max_seconds: float
     part: tuple[int, int]
     run_name: str
-    left_out: int = 0  # place in _EXTRAS of what the server accepts
+    left_out: int = 0  # index in _EXTRAS of the options that the server accepts
     measurements: list[Measurement] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -181,7 +181,7 @@ class _Bench:
     async def begin(self, setting: Setting, chats: dict[int, list[dict[str, Any]]]) -> bool:
         """Prepare a setting: its chats (unless another server's turn has made them), and one unmeasured request.
 
-        Return whether the server takes it. Raises _CutError.
+        Return whether the server accepts the setting. Raises _CutError.
         """
         self.setting, self.samples, self.seconds, self.lag_ms, self.chats = setting, [], 0.0, 0.0, chats
         self._tell("preparing")
@@ -218,7 +218,7 @@ class _Bench:
 
         watch = asyncio.ensure_future(self._watch_lag())
         gc.collect()
-        gc.freeze()  # a collection of everything takes 20 ms, which would be taken for the server's
+        gc.freeze()  # a full collection takes 20 ms, which would count as the server's time
         try:
             await self._until_cut(together([work() for _ in range(self.setting.concurrency)]))
         finally:
@@ -248,14 +248,14 @@ class _Bench:
         self.done += planned
 
     async def negotiate(self, messages: Sequence[dict[str, Any]]) -> Sample:
-        """Ask once without measuring, and from then on leave out what the server refuses to know."""
+        """Ask once without measuring, and omit optional parts that the server rejects from then on."""
         known = self.left_out
         first = sample = await self.ask(messages, 0.0)
         while sample.failure and sample.failure.status in (400, 422) and self.left_out + 1 < len(_EXTRAS):
             self.left_out += 1
             sample = await self.ask(messages, 0.0)
         if sample.failure is not None:
-            self.left_out, sample = known, first  # it was not the options
+            self.left_out, sample = known, first  # the options were not the cause
         return sample
 
     async def ask(self, messages: Sequence[dict[str, Any]], origin: float, number: int | None = None) -> Sample:

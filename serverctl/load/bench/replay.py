@@ -24,7 +24,7 @@ from serverctl.load.images import data_url, png
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: Answers of steps that do not say how long they were, in tokens.
+#: Length of an answer in tokens if the step does not record it.
 _USUAL_ANSWER = 64
 _SYSTEM = "You control a computer by its screenshots. Answer with a thought and one action as a tool call."
 
@@ -70,7 +70,7 @@ def read_run(folder: Path) -> Run:
 
 
 def _step(folder: Path, entry: dict[str, Any], following: dict[str, Any] | None) -> Step | None:
-    """Read an entry as a step; the following entry tells when the next request came."""
+    """Read an entry as a step; the following entry gives the time of the next request."""
     images = entry.get("images") or [entry.get("image")]
     names = [image.get("file") for image in images if isinstance(image, dict)] if isinstance(images, list) else []
     # A bundle may come from elsewhere: its names lead to its own files and nowhere else.

@@ -37,7 +37,7 @@ _MUCH_LAG_MS, _MUCH_OF_LATENCY = 50.0, 0.1
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one request took. Times are in milliseconds; None is what the server did not tell or do."""
+    """What one request took. Times are in milliseconds; None if the server did not report it, or it did not happen."""
 
     sent_ms: float  # from the beginning of its setting
     ttft_ms: float | None  # from sending to the first piece with text
@@ -76,7 +76,7 @@ class ServerSide:
 
 
 def server_side(before: Snapshot | None, after: Snapshot | None) -> ServerSide:
-    """The difference of two readings. A counter that went down was started anew and is unknown."""
+    """The difference of two readings. A counter that decreased was reset: its difference is unknown."""
     if before is None or after is None:
         return ServerSide()
     window = Window((before, after))

@@ -17,7 +17,7 @@ _LETTERS = "etaoinshrdlucmfwygpbvkxqjz     "
 
 
 def screenshot(key: str, width: int, height: int) -> "Image":
-    """A screenshot in RGB. The same key and size in pixels give the same picture, another key another one."""
+    """A screenshot in RGB. The same key and size in pixels give the same picture, other keys other pictures."""
     from PIL import ImageDraw
 
     dice = random.Random(f"{key}/{width}x{height}")  # noqa: S311  # pictures, not secrets

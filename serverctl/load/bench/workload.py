@@ -150,7 +150,7 @@ class Workload(Load):
         ]
         for image in range(setting.images):
             place = number * setting.images + image
-            # Spread evenly: of 0.7, seven of every ten.
+            # Spread evenly: with 0.7, seven of every ten pictures are repeated.
             is_repeated = int((place + 1) * self.repeated_images) > int(place * self.repeated_images)
             name = f"{begin}/{image}" if is_repeated else f"{key}/{image}"
             picture = data_url(png(screenshot(name, setting.width, setting.height)))
@@ -164,7 +164,7 @@ class Workload(Load):
 def filler(key: str, tokens: int) -> str:
     """A text of about this many tokens, which differs from another key's in the first words.
 
-    Prefix caches work in blocks of 16 tokens and more, and a block is known by all that comes before it.
+    Prefix caches work in blocks of 16 tokens and more, and the key of a block covers all text before it.
     """
     digest = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
     known, dice = _WORDS.split(), random.Random(key)  # noqa: S311  # filler text, not a secret

@@ -1,1 +1,1 @@
-"""What limits a server under its load, what would help, and whether it did: by its counters and by a bench."""
+"""Finds the bottleneck of a server under load by its counters, advises changes, and tests them with a bench."""

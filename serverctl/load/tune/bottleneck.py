@@ -1,9 +1,9 @@
-"""Names what limits a server, one of seven names, with the numbers that say so.
+"""Names the bottleneck of a server (one of seven), with the numbers that show it.
 
 vLLM has no metric of the vision tower's share of a prefill, so it is computed from the model's layers. Multiplications
 and additions are counted: two for each parameter and token, and four for each pair of tokens, layer and element that
 attention looks at (half of them if a token sees only those before it). The share of the arithmetic is the share of
-the time if both halves run equally well on the processor; it tells the larger part, not the percent.
+the time if both parts run equally well on the processor; it shows which part is larger, not an exact share.
 """
 
 from collections.abc import Mapping
@@ -162,7 +162,7 @@ def _vision_operations(vision: VisionShape, tokens: float) -> float:
 
 
 def _prompt_operations(text: TextShape, tokens: float) -> float:
-    """The operations of a prompt of which nothing is cached."""
+    """Return the operations of a prompt without cached tokens."""
     parameters: float = text.block_parameters
     if text.experts:
         idle = (text.experts - text.experts_used) * 3 * text.hidden * text.expert_intermediate

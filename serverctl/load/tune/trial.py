@@ -43,7 +43,7 @@ def workload_like(
         pictures = images * model.image_tokens(*size, settings.get("longest_edge")) if images else 0
         if pictures <= prompt:
             break
-    usual = limits["repeated"]  # of an agent, where a cache is off
+    usual = limits["repeated"]  # an agent's usual share, if a cache is off
     return Workload(
         sizes=(size,),
         images=images,
@@ -63,7 +63,7 @@ class Verdict:
 
     better: bool  # the change is kept
     because: str  # one sentence
-    difference: Difference | None  # of the whole times, after over before; None where they could not be compared
+    difference: Difference | None  # ratio of the whole times, after to before; None if not comparable
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as JSON values."""

@@ -24,7 +24,7 @@ _KINDS: dict[str, _Kind] = {
     rf"(?-i:{_APPLICATION}) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})": "application",
 }
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
-#: A web page by its address; a host alone is one where the sentence calls it a page or names the browser.
+#: A web page by its address. A host alone counts only if the sentence calls it a page or names the browser.
 _PAGE = re.compile(
     r"(?P<called>(?:web ?)?(?:site|page|address) )?(?:(?P<sure>(?:https?://|www\.)\S+)"
     r"|(?P<host>[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?))",
