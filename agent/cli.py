@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if first == "help":
         return main([*arguments[1:2], "--help"])
     meant = None if " " in first or first.startswith("-") else meant_by(first, [*COMMANDS, "help"])
-    if meant is not None:  # a run of it would begin on the person's own desktop
+    if meant is not None:  # otherwise the typo would run as an instruction on the person's own desktop
         slip = UsageError(
             f"There is no command {first[:40]!r}.",
             f"Did you mean {meant}? As an instruction it is: mai-agent run {first[:40]!r}.",

@@ -38,7 +38,7 @@ class RunBegan:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How something goes that takes a while: the start of a server or a sandbox."""
+    """The progress of something slow: the start of a server or a sandbox."""
 
     text: str
 
@@ -75,7 +75,7 @@ class ReplyWanted:
 
 @dataclass(frozen=True, slots=True)
 class QuestionOver:
-    """What was wanted last is not wanted any more."""
+    """The last question is over and needs no answer any more."""
 
 
 #: What is posted to the application: the events of the run as they are, and what happens beside them.
@@ -126,7 +126,7 @@ class PersonThere:
 
 @dataclass(slots=True)
 class Run:
-    """What steers the run under way."""
+    """A run, with the stop switch and the steering for it."""
 
     instruction: str
     stop: StopSwitch = field(default_factory=StopSwitch)
@@ -134,7 +134,7 @@ class Run:
 
 
 class Conductor:
-    """Takes up one run after another, on the thread, which makes the workplace and posts the reports."""
+    """Takes up one run after another on its own thread, which makes the workplace and posts the reports."""
 
     def __init__(
         self, make_workplace: "Callable[[Callable[[str], None], Callable[[str], bool]], Workplace]", post: Post
@@ -145,7 +145,7 @@ class Conductor:
         self._thread: threading.Thread | None = None
         self._workplace: Workplace | None = None
         self._going: list[Run] = []  # taken up and not over yet, the oldest first
-        self._remarks: set[str] = set()  # of runs before they looked: they hold for the sitting, and are shown once
+        self._remarks: set[str] = set()  # warnings from before a first look: shown once, for all runs
         self.run: Run | None = None
         self.recorder: Recorder | None = None  # of the run that was taken up last
         self.status: int | None = None
@@ -182,7 +182,7 @@ class Conductor:
         return not self._thread.is_alive()
 
     def end(self) -> None:
-        """Stop and release everything; say so where that takes a moment."""
+        """Stop and release everything; say so if that takes a moment."""
         if not self.close(0):
             remark("ending what is under way ...")
             self.close(_CLOSING)
@@ -218,7 +218,7 @@ class Conductor:
         def show(event: "Event") -> None:
             nonlocal looked
             looked = looked or isinstance(event, Observed)
-            if isinstance(event, Warned) and not looked:  # about the machine: an earlier run may have told it
+            if isinstance(event, Warned) and not looked:  # about the machine: an earlier run may have shown it
                 if event.message in self._remarks:
                     return
                 self._remarks.add(event.message)

@@ -36,7 +36,7 @@ class Desk:
 
     @property
     def open_desktop(self) -> "OpenDesktop":
-        """Opens it for one run."""
+        """The function that opens the desktop for one run."""
         from agent.desktop.factory import open_desktop
 
         if self._options.sandbox:
@@ -44,7 +44,7 @@ class Desk:
         return partial(open_desktop, kind=self._options.desktop, remote=self._options.remote)
 
     def check(self) -> None:
-        """Say at once when there is no display, no such monitor or no such machine, and no sandbox is wanted."""
+        """Raise at once if the display, the monitor or the machine is missing, unless a sandbox is wanted."""
         if self._options.remote is not None:
             self.open_desktop(StopSwitch(), self._options.monitor, None).screen.close()
         elif not self._options.sandbox:

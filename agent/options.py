@@ -10,7 +10,7 @@ from agent.model.endpoint import EngineChoice
 from agent.settings import OTHER_ROLES, DesktopKind, Settings, runs_dir
 from foundation.errors import UsageError
 
-#: What stands for a server of ours in place of an endpoint's address.
+#: Stands for a server of ours, in place of an endpoint's address.
 LOCAL = "local"
 
 
@@ -23,7 +23,7 @@ def check_one_desktop(arguments: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How runs are done; None where nobody said anything, and a default of the run applies."""
+    """How runs are done. None means that nothing was set and that the run's default applies."""
 
     settings: Settings  # the person's settings, for what depends on the model's family
     runs: Path  # folder of the recorded runs
@@ -35,19 +35,19 @@ class RunOptions:
     planner_family: str | None = None
     grounder: EngineChoice | None = None  # an endpoint whose model finds the places that the engine's names
     grounder_family: str | None = None
-    relief: EngineChoice | None = None  # an endpoint whose model may take over where the run's own is stuck
+    relief: EngineChoice | None = None  # an endpoint whose model may take over if the run's own is stuck
     relief_family: str | None = None
-    relief_steps: int = 5  # for so many steps
+    relief_steps: int = 5  # the number of steps for which it takes over
     zoom: Literal["auto", "off", "always"] = "auto"  # whether a place is looked at more closely before it is clicked
-    calibrate: Literal["auto", "off", "always"] = "auto"  # whether it is found out first where the model clicks
+    calibrate: Literal["auto", "off", "always"] = "auto"  # whether the model's points are calibrated first
     system_prompt: Path | None = None  # file whose text replaces the family's system text
-    words: Literal["published", "ours"] = "published"  # whose words ask the model, where the publisher's were fetched
+    words: Literal["published", "ours"] = "published"  # whose prompt is used if the publisher's was fetched
     approve: str | None = None  # before which actions the person is asked; None for what suits the desktop
     policy: Path | None = None  # file with the rules
     tools: Path | None = None  # file that lists the MCP servers whose tools the model may call
     accessibility: str | None = None  # ask, on, off: may it be switched on in the person's session while runs last
     monitor: int | None = None  # which one, from 1
-    desktop: DesktopKind = "auto"  # by which way it is seen and touched
+    desktop: DesktopKind = "auto"  # how it is captured and controlled
     remote: str | None = None  # address of another machine's server, whose desktop is used in place of this one's
     stop_key: str | None = None  # chord that stops a run anywhere
     patience: float | None = None  # longest wait for a first token, in seconds
@@ -72,7 +72,7 @@ class RunOptions:
 
     @classmethod
     def of(cls, arguments: argparse.Namespace, settings: Settings) -> "RunOptions":
-        """What the command line says, and the settings where it says nothing."""
+        """Return the options of the command line; where it sets nothing, the settings apply."""
         check_one_desktop(arguments)
         values: dict[str, Any] = {}
         for one in fields(cls):
@@ -86,7 +86,7 @@ class RunOptions:
             "engine": EngineChoice(
                 name=engine,
                 url=url,
-                # A setting is for other runs; on the command line it is a mistake.
+                # Without an endpoint, the literal engine ignores the model of the settings; --model is an error then.
                 model=arguments.model or (settings.get("model") if url or engine != "literal" else None),
                 api_key=settings.api_key,
                 preset=arguments.preset,
@@ -104,7 +104,7 @@ class RunOptions:
 
 
 def _other(role: str, arguments: argparse.Namespace, settings: Settings) -> EngineChoice | None:
-    """The endpoint of a model beside the engine's own; None where none is named."""
+    """Return the endpoint of a model beside the engine's own; None if none is named."""
 
     def said(name: str) -> Any:
         return getattr(arguments, name, None) or settings.get(name)

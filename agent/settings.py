@@ -16,7 +16,7 @@ from foundation.errors import UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-#: The ways to see and touch the desktop: "auto" goes by what the session offers.
+#: The ways to capture and control the desktop. "auto" chooses one that the session offers.
 DesktopKind: TypeAlias = Literal["auto", "x11", "portal", "wlroots"]
 #: The roles of models beside the one that acts, each with an endpoint and a key of its own.
 OTHER_ROLES = ("planner", "grounder", "relief")
@@ -48,13 +48,13 @@ CHOICES = {option.name: option.choices for option in OPTIONS}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the person set; names as on the command line, None where they set nothing."""
+    """What the person set; names as on the command line, None if they set nothing."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     system_prompts: Mapping[str, Path] = field(default_factory=dict)
     api_key: str = field(default="", repr=False)  # of the endpoint
     api_keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the other models' endpoints, by role
-    #: what a person chose of a family's own ways, by the family's name
+    #: the person's choices for a family's own options, by the family's name
     family_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def get(self, name: str) -> Any:
@@ -63,12 +63,12 @@ class Settings:
 
     @property
     def desktop(self) -> DesktopKind:
-        """By which way the desktop is seen and touched."""
+        """How the desktop is captured and controlled."""
         kind: DesktopKind = self.get("desktop") or "auto"
         return kind
 
     def system_prompt(self, family: str, file: Path | None = None) -> str | None:
-        """The text that replaces a family's system text: of the file given, or set. Raises UsageError."""
+        """Return the text that replaces a family's system text: from `file` or the settings. Raises UsageError."""
         path = file or self.system_prompts.get(family)
         return None if path is None else read_text(path)
 
@@ -77,7 +77,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """The person's settings. Raises UsageError naming what is wrong in the file."""
     environ = os.environ if environ is None else environ
     path, table = read_settings(environ)
-    table.pop("server", None)  # the server controller's own table: it checks it when a server is started
+    table.pop("server", None)  # the server controller checks its own table when a server is started
     # Most starts have no file: they need not wait for the validation library.
     values = check_settings(_schema(), table, f"In {path},").model_dump(exclude_unset=True) if table else {}
     families = values.pop("family_settings", {})
@@ -100,7 +100,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
 
 @cache
 def _schema() -> "type[BaseModel]":
-    """What may stand in the file. Made here, so that `--help` does not import the validation library."""
+    """Return the schema of the file. It is made here, so that `--help` does not import the validation library."""
     from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
     strict = ConfigDict(extra="forbid", strict=True)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: The family of a model that only says what to do.
 PLANNER = "planner"
-#: A report of more steps takes longer than a person waits without a word.
+#: With more steps, writing the report takes so long that it is announced.
 _MANY_STEPS = 100
 
 
@@ -48,10 +48,10 @@ class Job:
     async def carry_out(
         self, person: "Person", stop: StopSwitch, show: "Emit", steering: "Steering | None" = None
     ) -> "RunFinished":
-        """Do it: every event is recorded, then shown.
+        """Carry out the run. Every event is recorded, then shown.
 
         Raises:
-            MaiError: the run could not begin, or could not be recorded; what there is of it is on disk.
+            MaiError: the run could not begin, or could not be recorded; the recording so far is on disk.
             Exception: what `show` raised.
         """
         from agent.run.session import run
@@ -83,7 +83,7 @@ class Job:
                     mask_file(log, self.recorder.redactor)
 
     def write_report(self, tell: Tell) -> str:
-        """Write the run's report; words for the line that says where the run is, "" where it could not be written."""
+        """Write the run's report. Return words for the line that names the recording; "" if it cannot be written."""
         from agent.record.report import write_report
 
         bundle = self.recorder.path
@@ -98,7 +98,7 @@ class Job:
 
 
 def broken_off(error: BaseException) -> "RunFinished":
-    """The only event of a run that could not begin, or the last of one that an error ended before the loop could."""
+    """Return the last event of a run that could not begin, or that an error ended before the loop could end it."""
     from agent.events.run_events import RunFinished
     from foundation.chat_stream import Usage
 
@@ -108,7 +108,7 @@ def broken_off(error: BaseException) -> "RunFinished":
 
 
 class Workplace:
-    """Engine, desktop and policy for the runs of one sitting; a context manager. `tell` is told how starts go."""
+    """Engine, desktop and policy for the runs of one sitting; a context manager. `tell` receives progress messages."""
 
     def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None, *, offers: bool = True) -> None:
         from agent.safety.policy import Policy
@@ -165,7 +165,7 @@ class Workplace:
 
         options = self._options
         run_settings = self.run_settings(instruction)
-        # What cannot be read is said before a server or a desktop is started for it.
+        # Report an unreadable file before a server or a desktop is started.
         options.settings.system_prompt(options.family or DEFAULT_FAMILY, options.system_prompt)
         open_tools, trace = self._open_tools(), self._trace()
         title = Redactor().instruction(instruction)
@@ -205,7 +205,7 @@ class Workplace:
         return Job(request, recorder, trace)
 
     def _open_tools(self) -> "OpenTools | None":
-        """What connects to the MCP servers of the options. Raises UsageError."""
+        """Return the function that connects to the MCP servers of the options. Raises UsageError."""
         if self._options.tools is None:
             return None
         from agent.tools.connections import open_tools
@@ -214,7 +214,7 @@ class Workplace:
         return partial(open_tools, read_tool_servers(self._options.tools))
 
     def _trace(self) -> "RunTrace | None":
-        """What sends a trace of the next run. Raises MaiError."""
+        """Return the object that sends a trace of the next run. Raises MaiError."""
         if self._options.traces is None:
             return None
         from agent.record.traces import RunTrace
@@ -239,7 +239,7 @@ class Workplace:
                 )  # fmt: skip
 
     def server_load(self) -> str:
-        """How busy the server is, in a few words; "" where that cannot be known. Asks the server: may take a second."""
+        """How busy the server is, in a few words; "" if that cannot be known. Asks the server: may take a second."""
         load = None if self._engine is None else self._engine.load
         return "" if load is None else load()
 
@@ -266,7 +266,7 @@ class Workplace:
     def _open(self, stop: StopSwitch, engine: Engine | None) -> "tuple[dict[Role, Engine], Desk]":
         if self._desk is None:
             Desk(self._options, self._tell, self._ask).check()
-            # What can be wrong at once is found before a server or a desktop is started for it.
+            # Check what can be checked at once before a server or a desktop is started.
             if engine is None:
                 self._check_named(stop)
         roles: dict[Role, Engine] = self._roles(stop) if engine is None else {"actor": engine}
@@ -288,7 +288,7 @@ class Workplace:
         return {"actor": options.planner, "grounder": options.grounder, "relief": options.relief}
 
     def _check_named(self, stop: StopSwitch) -> None:
-        """Ask the named endpoints what they serve. Raises MaiError: one cannot be asked, or not as it is named."""
+        """Ask the named endpoints what they serve. Raises MaiError: an endpoint cannot be used as named."""
         from agent.run.control.race import Race
         from agent.run.models.roles import open_model
 
@@ -296,7 +296,7 @@ class Workplace:
         choices = [*self._named.items(), (self._main, own if own.name in ("auto", "endpoint") else None)]
         named = [
             (role, choice) for role, choice in choices if choice is not None and choice.url is not None
-            if role != "relief"  # a run does without it
+            if role != "relief"  # optional: a run works without it
         ]  # fmt: skip
 
         async def ask() -> None:

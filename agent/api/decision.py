@@ -28,7 +28,7 @@ from agent.screen.pixels import resize
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 
-#: A screen that no pixel budget leaves as it is.
+#: A screen that is larger than every pixel budget.
 _LARGE = Size(7680, 4320)
 #: Seconds to wait for the elements: on a busy machine, reading a whole screen takes a while.
 _PATIENCE = 20.0
@@ -53,13 +53,13 @@ class Asker:
         return question.parse(answer), as_text(answer)
 
     def named(self) -> dict[str, Any]:
-        """Return the model, its family, whose words it is asked for points in, and a hash of a request's settings."""
+        """Return the model, its family, the source of the prompt for points, and a hash of a request's settings."""
         used = self._model.in_use("grounder")
         settings = self.grounding_digest("", _LARGE, "")[:16]
         return {"model": used.model, "family": used.family, "words": used.words, "settings": settings}
 
     async def question(self, instruction: str, seen: "Seen", *, grounding: bool = False) -> "Question":
-        """Return the request about a screenshot, ready to be sent. Raises UsageError: the model cannot be asked it."""
+        """Return the request about a screenshot, ready to be sent. Raises UsageError: the model cannot answer it."""
         model, size = self._fitted(Size(*seen.frame.image.size))
         facts = model.family.facts
         resized = await asyncio.to_thread(resize, seen.frame.image, size)
@@ -151,13 +151,13 @@ def _hit(outline: Outline, action: Action[DesktopPoint]) -> list[Element]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The screen, and its elements where they are taken."""
+    """The screen, and its elements if they are read."""
 
     frame: Frame
     outlining: "Future[Outline] | None" = None
 
     def outline(self) -> Outline | None:
-        """The elements; None where there are none, or they take too long."""
+        """Return the elements; None if they are not read, or take too long."""
         if self.outlining is None:
             return None
         wait((self.outlining,), _PATIENCE)

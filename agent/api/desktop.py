@@ -52,7 +52,7 @@ class AsyncDesktop:
         on_event: receives every event of every run.
     """
 
-    _open: "ClassVar[AsyncDesktop | None]" = None  # the one that this process uses
+    _open: "ClassVar[AsyncDesktop | None]" = None  # the desktop that this process uses
 
     def __init__(
         self,

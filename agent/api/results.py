@@ -13,7 +13,7 @@ from foundation.errors import MaiError
 
 
 class NotDoneError(MaiError):
-    """A run did not do what was asked; `result` tells how far it came."""
+    """A run did not do what was asked; `result` shows how far the run came."""
 
     def __init__(self, result: "Result") -> None:
         remedy = f"`mai-agent report {result.bundle}` shows the run." if result.bundle else ""

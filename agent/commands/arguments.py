@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def size(text: str) -> "Size":
-    """An argument such as 1920x1080."""
+    """Parse an argument such as 1920x1080."""
     from agent.core.geometry import Size
 
     try:
@@ -29,7 +29,7 @@ def size(text: str) -> "Size":
 
 
 def sandbox_size(text: str) -> "Size":
-    """The same for the screen of a sandbox. Raises UsageError: no desktop can be used at that size."""
+    """Parse the size of a sandbox's screen. Raises UsageError: no desktop can be used at that size."""
     from agent.sandbox.display import check_size
 
     wanted = size(text)
@@ -44,7 +44,7 @@ _TYPES: dict[str, Callable[[str], Any]] = {
 
 
 def open_own_desktop(stop: "StopSwitch", monitor: int | None = None) -> "Desktop":
-    """Open the person's own desktop as the settings say; announce first what it will ask."""
+    """Open the person's own desktop as the settings say. Announce first what the desktop will ask."""
     from agent.desktop import factory
 
     kind = load_settings().desktop
@@ -59,7 +59,7 @@ def tell(as_json: bool, value: Any, *lines: str) -> None:
 
 
 def add_recorded_run(parser: argparse.ArgumentParser) -> None:
-    """The recorded run that a command is about, and where to look for it."""
+    """Add the arguments for the recorded run that a command is about, and for the folder to search."""
     parser.add_argument("run", metavar="RUN", help='an id (or its beginning), a folder, or "last"')
     add_options(parser, "runs", titled=False)
 
@@ -75,7 +75,7 @@ def recorded_run(options: argparse.Namespace) -> "Bundle":
 def add_options(
     parser: argparse.ArgumentParser, group: str, *, titled: bool = True, without: Sequence[str] = ()
 ) -> None:
-    """The options of one group of `agent.settings.OPTIONS`, without some."""
+    """Add the options of one group of `agent.settings.OPTIONS`, except those in `without`."""
     into = parser.add_argument_group(group) if titled else parser
     for option in (one for one in OPTIONS if one.group == group and one.help and one.name not in without):
         if option.kind == "flag":

@@ -9,5 +9,5 @@ _ABOUT = "Does what a sentence says on this desktop, with mouse and keyboard."
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print it."""
+    """Print the completions or the man page."""
     return completion_main("mai-agent", _ABOUT, COMMANDS, {"": MODULES["run"], **MODULES}, list(argv))

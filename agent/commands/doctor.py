@@ -114,7 +114,7 @@ def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Ite
 
 
 def _needed(found: Iterator[Finding], *, tried: bool) -> Iterator[Finding]:
-    """After a trial, its findings are needed; without one, a sandbox may serve."""
+    """Mark findings as needed after a trial. Without a trial they are not: a sandbox may be used instead."""
     return (replace(one, needed=tried) for one in found)
 
 

@@ -29,12 +29,12 @@ class DesktopDoctor:
     kind: DesktopKind  # how it is captured and controlled
     monitor: int | None  # which one, from 1; None for the primary one
     tried: bool  # whether it is really tried
-    #: for a trial on the person's own desktop; "" for a throw-away one, which needs no countdown either
+    #: The stop key of a trial on the person's own desktop; "" for a throw-away desktop, which needs no countdown.
     stop_key: str = DEFAULT_CHORD
     environ: Mapping[str, str] | None = None  # of the programs of a throw-away one; None for this process's own
 
     def findings(self) -> Iterator[Finding]:
-        """The screen first. Raises StoppedError: the person ended the trial."""
+        """Yield the findings, the screen first. Raises StoppedError: the person ended the trial."""
         environ = os.environ if self.environ is None else self.environ
         if not self.tried and asks_consent(environ, self.kind):
             yield Finding("screen", ok=None, detail=f"the desktop itself asks you first, so {_UNTRIED}", remedy=_TRY)
@@ -79,7 +79,7 @@ class DesktopDoctor:
 
 
 def display(environ: Mapping[str, str], kind: DesktopKind) -> Iterator[Finding]:
-    """Monitors and the keyboard's layouts, where a display tells them."""
+    """Yield the monitors and the keyboard layouts, if the display reports them."""
     try:
         monitors, layouts = describe_display(environ, kind)
     except EnvironmentLacksError:

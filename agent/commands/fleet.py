@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def add_fleet_options(parser: argparse.ArgumentParser) -> None:
-    """The options of anything that is carried out by a fleet."""
+    """Add the options of all commands whose tasks a fleet carries out."""
     parser.add_argument("--parallel", metavar="N", type=positive, default=2, help="tasks at once (default: 2)")
     parser.add_argument("--retries", metavar="N", type=int, choices=range(11), default=1,
                         help="retries of a task if the environment fails (status 3; default: 1)")  # fmt: skip
@@ -71,9 +71,9 @@ def runner_of(
     command: Sequence[str] = ("run",),
     program: Sequence[str] = (),
 ) -> Carry:
-    """Return what carries out tasks: processes of this machine, or actors on a Ray cluster.
+    """Return the runner that carries out tasks: in processes of this machine, or in actors on a Ray cluster.
 
-    `command` is the subcommand of mai-agent; `program` stands for mai-agent with it.
+    `command` is the subcommand of mai-agent; `program`, if given, replaces mai-agent and this subcommand.
     """
     if ray is not None:
         from agent.fleet.cluster import ClusterRunner

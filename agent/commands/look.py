@@ -17,7 +17,7 @@ from foundation.errors import ExitStatus, UsageError
 from foundation.foreign_text import printable
 from foundation.stray_output import stray_output_kept
 
-#: States that say what a person sees, in the table.
+#: States that the table shows, because a person sees them on the screen.
 _TOLD = (
     *("checked", "pressed", "selected", "focused", "expanded", "collapsed", "indeterminate", "editable", "disabled"),
     *("offscreen", "clickable"),
@@ -27,7 +27,7 @@ _WIDE = 46
 
 @stray_output_kept()
 def main(argv: Sequence[str]) -> int:
-    """Look once; status 3 where there is no screen."""
+    """Look once; status 3 if there is no screen."""
     parser = Parser(prog="mai-agent look", description="Print the elements of the screen now, with a marked picture.")
     parser.add_argument(
         "--json", action="store_true", help="one JSON object: size, elements, windows, why some are missing"

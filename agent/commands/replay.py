@@ -59,5 +59,5 @@ def _json(step: ReplayedStep) -> dict[str, object]:
     }
     data["target"] = None if step.target is None else action_json(step.target)
     data["changed"] = None if step.changed is None else action_json(step.changed)
-    action = step.changed or step.target  # what was carried out, where the person changed it
+    action = step.changed or step.target  # what was carried out, if the person changed it
     return data | {"detail": f"would {describe(action)}" if isinstance(action, TOUCHING) else ""}

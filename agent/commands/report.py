@@ -13,7 +13,7 @@ from agent.record.report import write_report
 from foundation.command_line import Parser
 from foundation.printing import put, put_json, remark
 
-#: What was written, as --json says it.
+#: What was written, in the form that --json prints.
 Said: TypeAlias = dict[str, Any]
 
 
@@ -45,7 +45,7 @@ def _parser() -> Parser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write it."""
+    """Write the report."""
     options = _parser().parse_args(argv)
     bundle = recorded_run(options)
     redactor = Redactor(secrets=options.redact) if options.redact else None

@@ -54,7 +54,7 @@ def _parser() -> Parser:
 
 
 def add_run_options(parser: Parser) -> None:
-    """The options of anything that is a run."""
+    """Add the options of all commands that carry out a run."""
     parser.add_argument("--dry-run", action="store_true", help="decide everything, touch nothing")
     add_options(parser, "policy", titled=False)
     parser.add_argument("--no-tui", action="store_true", help="print plain lines instead of the terminal application")
@@ -69,7 +69,7 @@ def _wants_tui(options: argparse.Namespace) -> bool:
     """Whether a person sits at a terminal; pipes, logs and --json get lines."""
     if options.no_tui or options.json or os.environ.get("TERM") == "dumb":
         return False
-    if os.environ.get("TEXTUAL_DRIVER"):  # served to a browser by textual-serve: a person looks at a pipe's end
+    if os.environ.get("TEXTUAL_DRIVER"):  # textual-serve shows the application in a browser, through a pipe
         return True
     return is_terminal("output") and is_terminal("error") and sys.stdin is not None and sys.stdin.isatty()
 
@@ -93,12 +93,12 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run it."""
+    """Run the command."""
     return with_event(_main, argv)
 
 
 def with_event(command: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
-    """Do a command that is a run. With --json, print an event even if the run could not begin."""
+    """Carry out a command that is a run. With --json, print an event even if the run could not begin."""
     try:
         return command(argv)
     except MaiError as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str]) -> int:
-    """List them."""
+    """List the recorded runs."""
     parser = Parser(prog="mai-agent runs", description="List recorded runs, newest first.")
     parser.add_argument("--limit", metavar="N", type=positive, default=20, help="at most so many (default 20)")
     parser.add_argument("--json", action="store_true", help="one object per line")
@@ -55,7 +55,7 @@ def _line(bundle: Bundle) -> str:
 
 
 def show_main(argv: Sequence[str]) -> int:
-    """Show it."""
+    """Show a recorded run."""
     parser = Parser(prog="mai-agent show", description="Show one recorded run.")
     add_recorded_run(parser)
     parser.add_argument("--json", action="store_true", help="the whole bundle as one JSON object")
@@ -85,7 +85,7 @@ def show_main(argv: Sequence[str]) -> int:
 
 
 def receipt_lines(receipt: ReceiptRecord | None, heading: str = "what changed") -> list[str]:
-    """What a run changed, as lines, or that it is not known."""
+    """Return what a run changed, as lines; or a line that says that it was not recorded."""
     if receipt is None:
         return [f"{heading}: not recorded"]
     return [f"{heading}:", *(f"  {on_one_line(line)}" for line in receipt.receipt.lines)]
@@ -146,7 +146,7 @@ def _milliseconds(step: StepRecord) -> str:
 
 
 def undo_main(argv: Sequence[str]) -> int:
-    """Show what can be undone; undo it."""
+    """Show which changes of a run can be undone, and undo them."""
     parser = Parser(
         prog="mai-agent undo",
         description="Put back what a recorded run changed: settings, files that it made, moved, trashed or changed. "
@@ -203,13 +203,13 @@ def _tell(result: "Result") -> None:
 
 
 def _ignore(_: "Result") -> None:
-    """Tell nothing."""
+    """Print nothing."""
 
 
 def _to_json(item: "Item", results: "Sequence[Result]") -> dict[str, object]:
     change = item.change
     data = {"kind": change.kind, "what": change.what, "before": change.before, "after": change.after}
-    # Two changes of a file that was replaced have one name; `undo` may be another by now, where a folder moved back.
+    # Two changes of a replaced file have the same name. `undo` may differ by now, if a folder was moved back.
     result = next((one for one in results if replace(one.item.change, undo=change.undo) == change), None)
     done = None if result is None else result.done
     return data | {"verdict": item.verdict, "words": item.words if result is None else result.words, "done": done}

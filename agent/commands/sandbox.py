@@ -11,7 +11,7 @@ from foundation.printing import put
 
 
 def main(argv: Sequence[str]) -> int:
-    """List them, stop one, stop all that nobody uses, or start a program in one."""
+    """List the desktops, stop a desktop, stop all unused desktops, or start a program in a desktop."""
     parser = Parser(
         prog="mai-agent sandbox",
         description="List or stop throw-away desktops that were kept, or start a program in one.",

@@ -22,13 +22,13 @@ class JsonPrinter:
     """One event per line on standard output.
 
     The pieces of an answer are printed together, because half of a secret cannot be recognised. A decision to type
-    is printed with the next event, which tells whether the text went into a password field.
+    is printed with the next event, which shows whether the text went into a password field.
     """
 
     def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
         self._out = out
         self._redactor = redactor or Redactor()
-        self._waiting: list[events.Event] = []  # pieces as one, and what they decided
+        self._waiting: list[events.Event] = []  # an answer's pieces as one event, and the decision
 
     def handle(self, event: events.Event) -> None:
         """Print one event."""
@@ -36,7 +36,7 @@ class JsonPrinter:
         if isinstance(event, events.ModelDelta) and isinstance(last, events.ModelDelta) and not event.restart:
             self._waiting[-1] = replace(last, text=last.text + event.text)
             return
-        self._redactor.data(to_json(event))  # first: it tells what to mask in what came before it
+        self._redactor.data(to_json(event))  # first: the event may show what to mask in earlier ones
         types = isinstance(event, events.Decided) and any(isinstance(target, TYPING) for target in event.targets)
         if types and isinstance(last, events.ModelDelta):
             self._waiting.append(event)
@@ -118,7 +118,7 @@ class PlainPrinter(JsonPrinter):
         if event.failure is not None:
             self._line(f"  the answer cannot be used: {event.failure.message}")
         for target in event.targets:
-            if not points_of(target):  # where a point goes is told with what becomes of it
+            if not points_of(target):  # a point is printed with the outcome of its action
                 self._line(f"  next: {unplaced(target)}")
 
     def _started(self, event: events.RunStarted) -> None:
@@ -156,7 +156,7 @@ class PlainPrinter(JsonPrinter):
         word = {ExitStatus.DONE: "done", ExitStatus.STOPPED: "stopped"}.get(event.status, "not done")
         word = "not confirmed" if event.outcome == "unverified" else word
         word = "dry run over" if self._dry_run and event.status == ExitStatus.DONE else word
-        message = event.message.removeprefix("Stopped: ")  # said by the word
+        message = event.message.removeprefix("Stopped: ")  # the word says this already
         self._line(f"{word}: {message} ({counted(event.steps, 'step')}, {event.seconds:.1f} s)")
 
     def _line(self, text: str) -> None:

@@ -26,7 +26,7 @@ _YES = ("y", "yes")
 
 
 class Console:
-    """Asks on the terminal, where there is one. Also an `Approver` and a `Person`."""
+    """Asks on the terminal, if there is one. Also an `Approver` and a `Person`."""
 
     def __init__(self, stop: StopSwitch) -> None:
         self._stop = stop
@@ -34,7 +34,7 @@ class Console:
         self.interactive = _has_terminal()
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
-        """Ask whether an action may be carried out. All but “y” and “a” means no, and may say what to do instead."""
+        """Ask whether an action may be carried out. Any answer but “y” and “a” means no, or names an alternative."""
         if not self.interactive:
             raise EnvironmentLacksError(
                 f"The model wants to {unplaced(action)}, which needs your approval ({question.reason}); "
@@ -117,12 +117,12 @@ class Console:
 
 
 def terminal_ask() -> Callable[[str], bool] | None:
-    """Asks yes or no before a run has begun (may something be installed?); None where there is no terminal."""
+    """Return a function that asks a yes/no question before a run has begun; None if there is no terminal."""
     return (lambda question: _ask(f"{question} [Y/n] ", ("", *_YES))) if _has_terminal() else None
 
 
 def agreed(question: str, remedy: str) -> bool:
-    """Ask before a command changes something. Raises UsageError with the remedy where nobody can answer."""
+    """Ask before a command changes something. Raises UsageError with the remedy if nobody can answer."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError("Nobody is here to agree.", remedy)
     return _ask(f"{question} [y/N] ", _YES)
@@ -145,7 +145,7 @@ def _discard_typed(terminal: int) -> None:
 
 
 def question_lines(question: Asked, width: int) -> tuple[list[str], list[str]]:
-    """A question as lines of at most `width` cells: action, target and full text; and the reasons, apart."""
+    """Return a question as lines of at most `width` cells: action, target and full text; and the reasons separately."""
     head = " ".join(filter(None, (question.what, question.where)))
     lines = _wrapped(f"allow: {head}?", "  ", width)
     lines += _wrapped(question.text, "    ", width, signs=not question.ours)

@@ -8,7 +8,8 @@ def open_bus_socket(path: str, seconds: float, *, files: bool = False) -> socket
     """Return an authenticated, blocking socket on which D-Bus messages can be sent.
 
     Authenticates with EXTERNAL, but states no uid: the bus then takes the uid from the socket credentials. A bus
-    rejects a client whose stated uid differs from those, and in a sandbox's user namespace our uid may be another.
+    rejects a client whose stated uid differs from its socket credentials. In a sandbox's user namespace, our uid may
+    differ from the uid that the bus sees.
 
     Args:
         path: of the bus's socket; an abstract socket begins with a NUL character.

@@ -69,7 +69,7 @@ def open_desktop(
 
 
 def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
-    """Open a connection to that desktop's windows for the calling thread; None if windows are unknown.
+    """Open a connection to the windows of this process's desktop, for the calling thread; None if they are unknown.
 
     Args:
         session: the environment that names the session bus; None for this process's own.
@@ -138,7 +138,9 @@ def wants_portal(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool
 
 
 def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto", monitor: int | None = None) -> None:
-    """Check whether a desktop can be used, and has a monitor; the portal's monitors are known once a person agreed.
+    """Check whether a desktop can be used, and has a monitor.
+
+    The portal's monitors are known only after the person has agreed.
 
     Raises EnvironmentLacksError: no desktop can be used. UsageError: it has no such monitor.
     """
@@ -157,7 +159,7 @@ def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto", monito
 
 
 def asks_first(environ: Mapping[str, str], kind: DesktopKind = "auto") -> str:
-    """Return what a person must do on the screen before the desktop opens; "" if nothing as far as known."""
+    """Return what a person must do on the screen before the desktop opens; "" if nothing is known to be needed."""
     if not asks_consent(environ, kind):
         return ""
     from agent.desktop.portal.consent import RestoreToken
@@ -166,7 +168,7 @@ def asks_first(environ: Mapping[str, str], kind: DesktopKind = "auto") -> str:
 
 
 def has_stop_key(environ: Mapping[str, str]) -> bool:
-    """Whether a chord of keys stops a run anywhere on the desktop that an environment names."""
+    """Whether the desktop that an environment names has a global hotkey that stops a run."""
     return _has_displays() and (not environ.get("WAYLAND_DISPLAY") or bool(environ.get("SWAYSOCK")))
 
 

@@ -1,1 +1,1 @@
-"""The door for coding agents: an MCP server with a desktop's tools, and its entry in the hosts' settings."""
+"""Access for coding agents: an MCP server with a desktop's tools, and its entry in the hosts' settings."""

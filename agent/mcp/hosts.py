@@ -1,7 +1,7 @@
 """Writes mai-agent into the settings of MCP hosts, and takes it out again.
 
-An entry is inserted as text, so that comments, order and spaces of the file stay. What was inserted is remembered, and
-removing exactly that gives back the file as it was.
+An entry is inserted as text, so that comments, order and spaces of the file stay. The inserted text is stored, and
+removing exactly this text restores the file.
 """
 
 import difflib
@@ -29,7 +29,7 @@ _READ: dict[str, Callable[[str], Any]] = {"json": read_json, "toml": tomllib.loa
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a host's settings, not written yet. None is a file that does not exist."""
+    """A change of a host's settings, not written yet. None stands for a file that does not exist."""
 
     path: Path
     before: str | None
@@ -49,7 +49,7 @@ class Change:
         yield from difflib.unified_diff(before, after, str(self.path), str(self.path), lineterm="")
 
     def write(self) -> None:
-        """Write it. Raises EnvironmentLacksError."""
+        """Write the change. Raises EnvironmentLacksError."""
         try:
             if self.inserted:
                 self.memory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,7 +1,7 @@
 """The live page of a host's runs, in the person's browser: for questions that the host cannot ask.
 
-Whoever opens the link first decides. So it goes to the browser only: no answer, log or message to the calling model
-holds it.
+The first browser that opens the link may decide. So the link goes to the person's browser only: no answer, log or
+message to the calling model contains it.
 """
 
 import os
@@ -36,7 +36,7 @@ class QuestionPage:
     """A page that is opened by the first question, and again if it was closed meanwhile.
 
     Args:
-        tell: takes a sentence for the host: where the person must look.
+        tell: receives a sentence for the host that says where the person must look.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -70,16 +70,16 @@ class QuestionPage:
 
     @property
     def run(self) -> Run | None:
-        """What the page shows and steers: see `Runs`."""
+        """The run that the page shows and steers; see `Runs`."""
         return None if self.desktop is None else self.desktop.run
 
     @property
     def recorder(self) -> Recorder | None:
-        """Of that run."""
+        """The recorder of that run."""
         return None if self.desktop is None else self.desktop.recorder
 
     def stop(self, reason: str) -> None:
-        """Stop it at once."""
+        """Stop the run at once."""
         if self.desktop is not None:
             self.desktop.stop(reason)
 

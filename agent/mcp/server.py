@@ -55,7 +55,7 @@ class DesktopTools:
         self._desktop: AsyncDesktop | None = None
         self._lock = asyncio.Lock()
         self._calls = Calls()
-        self._call: Call | None = None  # the one that acts
+        self._call: Call | None = None  # the call that acts now
         self._loop: asyncio.AbstractEventLoop | None = None
         self._page = QuestionPage(self._tell)
 
@@ -217,19 +217,19 @@ class DesktopTools:
 
     def _report(self, step: int, words: str) -> None:
         call, loop = self._call, self._loop
-        if call is not None and loop is not None:  # starts are told from another thread
+        if call is not None and loop is not None:  # messages about starts come from another thread
             message = " ".join(printable(words).split())[:_MOST_CHARS]
             asyncio.run_coroutine_threadsafe(call.context.report_progress(step, None, message), loop)
 
 
 def _own(name: str) -> str:
-    """Return the name of a recipe of the person's own. Raises UsageError for a path: a host's file is not theirs."""
+    """Return the name of one of the person's recipes. Raises UsageError for other names, such as a path from a host."""
     if name not in recipe_names():
         raise UsageError(f"There is no recipe {name!r}.", "The tool `recipes` lists them.")
     return name
 
 
-#: What each action needs, and what else it takes.
+#: The arguments that each action needs, and the further arguments that it takes.
 _TAKES: dict[str, tuple[set[str], set[str]]] = {
     "type": ({"text"}, {"target"}), "set": ({"target", "text"}, set()), "press": ({"text"}, set()),
     "open": ({"text"}, set()), "close_window": (set(), {"window"}),
@@ -309,7 +309,7 @@ def build_server(tools: DesktopTools) -> MCPServer[Any]:
 
 
 def skill_text() -> str:
-    """Return what tells a host's model when to use these tools."""
+    """Return the text that explains to a host's model when to use these tools."""
     return (configs_dir() / "mcp" / "SKILL.md").read_text(encoding="utf-8")
 
 

@@ -26,7 +26,7 @@ def offer(
     reference: bool = False,
     points: bool = False,
 ) -> None:
-    """Ask whether to fetch the prompt of a family, and fetch it. A failure is only told.
+    """Ask whether to fetch the prompt of a family, and fetch it. A failure is only reported.
 
     Args:
         family: the family's name.

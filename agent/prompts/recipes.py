@@ -24,7 +24,7 @@ class Recipe(BaseModel):
     files: dict[str, str] = Field(min_length=1)  # SHA-256 by path
     parts: dict[str, str] = Field(min_length=1)  # expressions by the part of a request
     within: str | dict[str, str] = ""  # the function whose names the expressions use; also by part
-    given: dict[str, str | int] = {}  # what only a running program knows; "{name}" for a hole
+    given: dict[str, str | int] = {}  # values that only a running program knows; "{name}" is a placeholder
     phone: Sequence[str] = ()  # parts that are about a phone: only for `--style reference`
 
     @property
@@ -79,7 +79,7 @@ def _read() -> tuple[str, dict[str, Recipe]]:
 
 
 def given_values(recipe: Recipe, today: date) -> dict[str, str | int]:
-    """Return what is given, with marks for the holes, and the date written out."""
+    """Return the given values, with marks for the placeholders, and with the date filled in."""
 
     def filled(hole: re.Match[str]) -> str:
         return today.strftime(hole[2] or "%Y-%m-%d") if hole[1] == "date" else mark(hole[1])

@@ -41,7 +41,7 @@ class Source:
     """The names that one or several source files define.
 
     Args:
-        texts: the files' texts. A name that several files define is the first one's.
+        texts: the files' texts. If several files define a name, the first file's definition counts.
         given: values of expressions that only a running program knows, by the expression as `ast.unparse` writes it.
     """
 
@@ -111,7 +111,7 @@ class Source:
         return None
 
     def _forget(self, statement: ast.stmt, names: _Names, prefix: str) -> None:
-        """Mark the names as unknown that a statement may assign in a way that is not followed."""
+        """Mark all names that a statement may assign as unknown, because the statement is not evaluated."""
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names[prefix + node.id] = None

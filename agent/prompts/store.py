@@ -143,7 +143,7 @@ def _make_private(path: Path) -> None:
 
 
 def _address(written: str) -> str:
-    """Return an address with its three names. Raises UsageError: what is fetched must not be changed on the way."""
+    """Return an address with its three names. Raises UsageError unless it is an HTTPS or a loopback address."""
     address = written if "{path}" in written else written.rstrip("/") + "/{repository}/{commit}/{path}"
     if not (address.startswith("https://") or (address.startswith("http://") and is_loopback(address))):
         raise UsageError(

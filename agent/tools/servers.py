@@ -35,7 +35,7 @@ class ToolServer(BaseModel):
 
     @property
     def reachable(self) -> bool:
-        """Whether it says what to start or whom to ask, and only one of both."""
+        """Whether the entry has either a command or an address, and not both."""
         return bool(self.command) != bool(self.url)
 
 

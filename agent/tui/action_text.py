@@ -34,7 +34,8 @@ _UNESCAPED = {written: char for char, written in _ESCAPES.items()}
 def gist(thought: str, action: Action[DesktopPoint]) -> str:
     """Return the end of the thought's last sentence; "" if the action's words say the same.
 
-    It stands beside the action's own words and never replaces them: a model may think one thing and do another.
+    The result is shown beside the action's own words and never replaces them: a model may think one thing and do
+    another.
     """
     lines = (_REMARK.sub("", line).strip() for line in reversed(thought.splitlines()))
     last = next(filter(None, lines), "")
@@ -90,12 +91,12 @@ def _edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
 
 
 def can_be_changed(action: Action[DesktopPoint]) -> bool:
-    """Whether `editable` has something to offer; a typed text may also be empty."""
+    """Whether a person can change the action. A typed text can be changed even if it is empty."""
     return isinstance(action, TypeText) or bool(editable(action))
 
 
 def _escaped(char: str) -> str:
-    """Spell out a character that is invisible or steers a terminal."""
+    """Spell out a character that is invisible or controls a terminal."""
     if char in _ESCAPES or (spelled_out(char) == char and not unicodedata.category(char).startswith("M")):
         return _ESCAPES.get(char, char)
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"

@@ -135,7 +135,7 @@ class MaiApp(App[int]):
         self.push_screen(RunsScreen(self._options.runs, self._run_screen.use_instruction))
 
     def action_browser(self) -> None:
-        """Show this sitting in a browser, too; say the link once more if it is there already."""
+        """Show this session in a browser, too. If the page exists already, show its link again."""
         from agent.web.beside import PageBeside
 
         view = self._run_screen.view

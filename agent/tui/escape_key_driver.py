@@ -21,7 +21,7 @@ ESCAPE_DELAY = constants.ESCAPE_DELAY if "ESCDELAY" in os.environ else 0.025
 #: Seconds within which a second Escape belongs to the first.
 _DOUBLE = 1.0
 _ESCAPE = "\x1b"
-#: Seconds between two looks whether the program ends.
+#: Seconds between two checks whether the program ends.
 _IDLE = 0.1
 
 

@@ -16,7 +16,7 @@ from foundation.errors import MaiError
 #: The stages that follow one another; others (ttft) lie within one of them.
 _STAGES = ("capture", "fit", "encode", "prompt", "model", "parse", "act", "settle")
 
-#: Fates that a row is marked by; and those of a run that ended in the middle of the step.
+#: Outcomes of actions that become the mark of their row; and outcomes if the run ended in the middle of the step.
 _NOT_DONE: tuple[Mark, ...] = ("refused", "told", "skipped")
 _ENDED = ("unanswered", "broken off")
 
@@ -143,7 +143,7 @@ def _told(steps: Sequence[ReplayedStep]) -> str:
 def _replayed_row(step: ReplayedStep, recorded: Row | None) -> Row:
     row = Row(step.step, _replayed_mark(step), "", thought=step.thought, target=step.target, hit=step.hit)
     row.words = step.failure or "" if step.target is None else describe(step.target)
-    if step.same and recorded is not None and recorded.target == step.target:  # that knows what things are called
+    if step.same and recorded is not None and recorded.target == step.target:  # it has the elements' names
         row.words = recorded.words
     row.approval = f"would be asked about: {step.reason_to_ask}" if step.reason_to_ask else ""
     if recorded is not None:

@@ -1,4 +1,4 @@
-"""Runs the application, and says on the ordinary terminal what came of it."""
+"""Runs the application, and prints the outcome on the ordinary terminal."""
 
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch, stop_signals
@@ -8,7 +8,7 @@ from foundation.stray_output import sitting_log, stray_output_kept
 
 
 def run_application(options: RunOptions) -> int:
-    """Run it until the person leaves; the exit status of the last run."""
+    """Run the application until the person leaves. Return the exit status of the last run."""
     with stray_output_kept():
         return _run(options)
 

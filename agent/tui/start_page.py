@@ -1,6 +1,6 @@
-"""What stands on the screen before the first run: examples, the last runs, and engine, server and desktop as they are.
+"""The page before the first run: examples, the last runs, and the state of engine, server and desktop.
 
-Finding that out takes longer than the first paint, so it happens on a thread and is shown when it is known.
+Reading this state takes longer than the first paint, so a thread reads it, and the page shows it afterwards.
 """
 
 import os
@@ -24,7 +24,7 @@ _RUNS, _PATIENCE = 3, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What there is to work with; "" for what is not known yet."""
+    """The engine, the server, the desktop and the last runs; "" for a fact that is not known yet."""
 
     engine: str = ""
     server: str = ""
@@ -34,7 +34,7 @@ class Here:
 
 
 def look(options: RunOptions) -> Here:
-    """Find out what there is. May take a second."""
+    """Find out which engine, server, desktop and runs there are. May take a second."""
     engine, server = _engine(options)
     desktop, has_desktop = _desktop(options)
     return Here(engine, server, desktop, has_desktop, _last_runs(options))

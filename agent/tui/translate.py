@@ -15,9 +15,9 @@ from foundation.errors import ExitStatus
 
 #: The longest part of an answer that is shown while it streams in, in characters.
 _STREAM_CHARS = 4000
-#: How much of its end stands in the line of the step.
+#: Characters from the end of the thought that are shown in the line of the step.
 _GIST_CHARS = 80
-#: Where the thought of an answer ends and the call begins; tags, also one that has only begun.
+#: The beginning of a call, which ends the thought; and tags, also a tag whose end has not arrived yet.
 _CALL = re.compile(r"<tool_call>|<function=|```|^\s*[{\[]", re.MULTILINE)
 _TAG = re.compile(r"</?[A-Za-z_]+>|<[/A-Za-z_]*$")
 
@@ -33,7 +33,7 @@ class Translator:
         self._streamed = ""  # of the answer under way
         self._actions: list[str] = []  # of that step, in words
         self._asked = 0.0
-        self._starting: int | None = None  # the row that tells how it starts, until there is another
+        self._starting: int | None = None  # the row about the start, until another row is added
         self._starting = self._add(Row(None, "thinking", "starting"))
 
     @property
@@ -41,7 +41,7 @@ class Translator:
         return self._clock() - self._began
 
     def apply(self, event: events.Event) -> int | None:
-        """Take an event in; the index of the row that changed, None if only the run's own state did."""
+        """Process an event. Return the index of the changed row; None if only the state of the run changed."""
         view = self.view
         match event:
             case events.RunStarted():
@@ -98,10 +98,10 @@ class Translator:
                 return self._finished(event)
         return None
 
-    # What is told beside the events
+    # Reports beside the events
 
     def progress(self, text: str) -> int:
-        """The progress of something slow: of the start, in its own row; else in a row of its own."""
+        """Show the progress of something slow, in the row of the start or in a new row. Return the index of the row."""
         if self.view.state != "preparing" or self._starting is None:
             return self._between(text)
         row = self.view.rows[self._starting]
@@ -115,7 +115,7 @@ class Translator:
         return self._between(message, failed=True)
 
     def asks(self, question: str | None = None) -> None:
-        """The person is asked something; None if the run's own event told what."""
+        """Note that the person is asked something; None if the run's own event has already shown the question."""
         self.view.state = "asking"
         self.view.stage = self.view.stage if question is None else question
 
@@ -123,7 +123,7 @@ class Translator:
         if self.view.state != "asking":
             return
         self._runs_on()
-        if self.view.bundle is None:  # asked before it began
+        if self.view.bundle is None:  # asked before the run began
             self.view.state = "preparing"
 
     def pausing(self) -> None:
@@ -218,7 +218,7 @@ class Translator:
         return self._step
 
     def _show_action(self, row: Row, action: Action[DesktopPoint], index: int, aim: Aim) -> str:
-        """Put an action in its place among those of the step; its words."""
+        """Put an action in its place among the actions of the step. Return its words."""
         words = named(action, aim)
         self._actions[index : index + 1] = [words]
         row.target, row.words = action, "; ".join(self._actions)

@@ -14,7 +14,7 @@ from foundation.foreign_text import on_one_line
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "refused", "told", "skipped", "note"]
 State: TypeAlias = Literal["idle", "preparing", "running", "asking", "paused", "ended"]
 
-#: Whether an end is good, and its colour in the theme; "plain" is neither: nothing was touched.
+#: How good an end is, and its colour in the theme. "plain" is the end of a dry run, which touched nothing.
 Tone: TypeAlias = Literal["good", "plain", "doubt", "bad"]
 TONES: dict[Tone, str] = {
     "good": "$text-success", "plain": "$text-primary", "doubt": "$text-warning", "bad": "$text-error",
@@ -37,7 +37,7 @@ SIGNS: dict[Mark, str] = {
 class Row:
     """One line of the history: a step of the run, or something that happened between two steps."""
 
-    number: int | None  # of the step; None for what is no step
+    number: int | None  # of the step; None for a row that is not a step
     mark: Mark
     words: str  # what it does
     began: float = 0.0  # seconds since the run began
@@ -46,19 +46,19 @@ class Row:
     answers: list[str] = field(default_factory=list)  # as they came; several when some could not be read
     target: Action[DesktopPoint] | None = None
     viewport: Viewport | None = None  # how the screenshot lies on the desktop
-    about: Region | None = None  # the window that an action goes to, where on the desktop it is
+    about: Region | None = None  # the region of the window that an action goes to
     spot: Region | None = None  # the field that gets what is typed
     image: Path | None = None  # the screenshot's file
-    data: bytes | None = None  # the screenshot itself, where no file of it is known
+    data: bytes | None = None  # the screenshot itself, if no file is known
     found: str = ""  # which other model decided, and how its places were found, a line each
-    hit: str = ""  # what it hit on the screen, where that is known
+    hit: str = ""  # what the action hit on the screen, if known
     earlier: bool = False  # a run before this one, of the same sitting
     deed: str = ""  # what the person did about it, in a word or two
-    proposed: str = ""  # the model's own action in words, where the person changed it
+    proposed: str = ""  # the model's own action in words, if the person changed it
     approval: str = ""  # what was asked and decided, a line for every question
     gist: str = ""  # why it is done, on one line
-    outcome: str = ""  # what became of it, when that says more than the mark
-    note: str = ""  # what the model was told about it
+    outcome: str = ""  # the result, if it says more than the mark
+    note: str = ""  # the note about it that the model got
     tokens: tuple[int | None, int | None, int | None] = (None, None, None)  # prompt, completion, cached; None: unknown
     milliseconds: dict[str, float] = field(default_factory=dict)  # of every stage
 
@@ -86,13 +86,13 @@ class RunView:
     instruction: str = ""
     state: State = "idle"
     rows: list[Row] = field(default_factory=list)
-    stage: str = ""  # the last word about what it waits for: a server's start, a pause's reason, its end
+    stage: str = ""  # the latest message: the start of a server, the reason for a pause, or the end
     engine: str = ""
     model: str = ""
     dry_run: bool = False
     sandbox: bool = False
     step: int = 0  # the one under way
-    max_steps: int | None = None  # None where it is not known
+    max_steps: int | None = None  # None if unknown
     bundle: Path | None = None  # where it is recorded
     status: int | None = None  # its exit status once it ended
     tokens: int = 0
@@ -100,9 +100,9 @@ class RunView:
     outcome: str = ""  # how it ended
     receipt: list[Told] = field(default_factory=list)  # what changed, a line each, once it ended
     taken_back: tuple[Change, ...] = ()  # changes that the person tried to undo
-    undone: list[str] = field(default_factory=list)  # what became of undoing it, a line each
+    undone: list[str] = field(default_factory=list)  # the result of undoing each change, a line each
     evidence: list[str] = field(default_factory=list)  # what shows that it is done, or speaks against it
-    changes: tuple[Change, ...] = ()  # what changed, with what it takes to undo it
+    changes: tuple[Change, ...] = ()  # what changed, with the data for undoing it
 
     @property
     def title(self) -> str:
@@ -119,7 +119,7 @@ class RunView:
         return ("dry run over", "plain") if self.dry_run else ("done", "good")
 
     def state_name(self, held_by: Hold = "") -> str:
-        """The name of what goes on; `held_by` keeps the run from going on by itself."""
+        """Return the name of the present state. `held_by` is what keeps the run from going on by itself."""
         if self.state == "ended":
             return "OVER" if self.ending[1] == "plain" else self.ending[0].upper()  # beside "DRY RUN"
         if self.state == "running" and held_by == "paused":

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.record.report.page import fill_page, part
 from agent.web.live import Live
 
-#: Seconds after which a quiet connection says that it is there: proxies and tunnels cut silent ones.
+#: Seconds without data after which a keepalive is sent: proxies and tunnels cut silent connections.
 _SIGN_OF_LIFE = 15.0
 #: Bytes of a request at most: a decision with a text.
 _MOST = 100_000
@@ -79,7 +79,7 @@ def make_app(live: Live, door: Door) -> ASGIApp:
 
 
 class _Guard:
-    """Refuses requests by another name of the host, of another origin, too large, or without a token."""
+    """Rejects requests with another host name, from another origin, without a token, or that are too large."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app, self._door = app, door

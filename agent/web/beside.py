@@ -17,7 +17,7 @@ class PageBeside:
 
     Args:
         runs: what it shows and steers.
-        start: starts a run that the person asks for on the page; called on the page's thread. None: it cannot.
+        start: starts a run that the person asks for on the page; called on the page's thread. None: it starts none.
         shown: earlier reports, so that the page is up to date.
     """
 
@@ -34,7 +34,7 @@ class PageBeside:
 
     @property
     def is_shown(self) -> bool:
-        """Whether a browser shows it now."""
+        """Whether a browser shows the page now."""
         return self._live.watchers > 0
 
     def post(self, report: Report) -> None:
@@ -42,7 +42,7 @@ class PageBeside:
         self._live.post(report)
 
     def close(self) -> None:
-        """Say on the page that it is over, and end it."""
+        """Show on the page that the session is over, and end the server."""
         self._loop.call_soon_threadsafe(self._serving.end)
         self._thread.join(_PATIENCE)
 

@@ -43,11 +43,11 @@ class Runs(Protocol):
 
     @property
     def recorder(self) -> "Recorder | None":
-        """Its recorder; None while the run is prepared."""
+        """The recorder of this run; None while the run is prepared."""
         ...
 
     def stop(self, reason: str) -> None:
-        """Stop it at once."""
+        """Stop the run at once."""
         ...
 
 
@@ -56,7 +56,7 @@ class Live:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.runs: Runs  # set once, before the first run
-        self.start: Callable[[str], object] | None = None  # starts a run; None where the page cannot
+        self.start: Callable[[str], object] | None = None  # starts a run; None if the page cannot
         self.version = 0
         self.question: Json | None = None
         self.over = False  # whether the sitting has ended
@@ -110,7 +110,7 @@ class Live:
         self._changed = asyncio.Event()
 
     async def changed(self, known: int) -> int:
-        """Wait until there is something newer than a version; return its version."""
+        """Wait until the state is newer than the version `known`. Return the new version."""
         while self.version == known:
             await self._changed.wait()
         return self.version
@@ -217,7 +217,7 @@ class Live:
 
 
 def _under_way(step: Json, words: str) -> None:
-    """Show that a step is under way, where a report would say that the run broke off."""
+    """Mark a step as under way. In a report, the same step would count as broken off."""
     step["state"] = words
     for action in step["actions"]:
         if action["fate"] in ("broken off", "unanswered"):

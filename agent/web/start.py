@@ -19,7 +19,7 @@ from foundation.stray_output import stray_output_kept
 
 
 def run_page(options: RunOptions) -> int:
-    """Serve the page, with a first run if there is an instruction; the exit status of the last run."""
+    """Serve the page, with a first run if there is an instruction. Return the exit status of the last run."""
     with stray_output_kept():
         return asyncio.run(_serve(options))
 

@@ -27,7 +27,7 @@ from foundation.stray_output import stray_output_kept
 
 @stray_output_kept()
 def main(argv: Sequence[str]) -> int:
-    """Find it out, print and remember it; status 3 where the model's points cannot be used."""
+    """Measure, print and store the calibration; status 3 if the model's points cannot be used."""
     parser = Parser(
         prog="mai-agent calibrate",
         description="Finds out where a model clicks: marks in known places are asked for. Runs do it by themselves, "

@@ -1,4 +1,4 @@
-"""`mai-agent eval`: a model measured on published samples or on tasks, in a folder that is resumed and judged again."""
+"""`mai-agent eval`: measures a model on published samples or on tasks, in a folder that can be resumed and rescored."""
 
 import argparse
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _add_tasks(parser: argparse.ArgumentParser) -> None:
-    """Add which tasks are done, and how."""
+    """Add the arguments that select the tasks, and how they are done."""
     parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help="tasks in TOML (default: the shipped ones)")
     parser.add_argument("--out", metavar="DIR", type=Path, help="the folder of runs and verdicts (default: tasks-eval)")
     parser.add_argument("--filter", metavar="REGEX", default="", help="only tasks whose class, id or sentence it finds")

@@ -1,4 +1,4 @@
-"""`mai-agent eval grounding`, `import` and `rescore`: points asked of a model, and judged."""
+"""`mai-agent eval grounding`, `import` and `rescore`: ask a model for points, and judge them."""
 
 import argparse
 import asyncio
@@ -84,7 +84,7 @@ def rescore(arguments: argparse.Namespace) -> int:
 
 
 def _baseline(arguments: argparse.Namespace, benchmark: Benchmark) -> dict[str, bool] | None:
-    """Return the verdicts of the baseline, if one is named. Raises UsageError: it has none, or of another benchmark."""
+    """Return the verdicts of the baseline, if one is named. Raises UsageError: none, or of another benchmark."""
     if arguments.baseline is None:
         return None
     if (other := read_run(arguments.baseline)["benchmark"]) != benchmark.name:

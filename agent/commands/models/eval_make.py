@@ -12,7 +12,7 @@ from foundation.printing import put, remark
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what is made, and where."""
+    """Add the arguments for the contents of the benchmark, and for its folder."""
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder for DeskBench.json and its pictures")
     parser.add_argument("--number", metavar="N", type=positive, default=100, help="how many samples (default: 100)")
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="the same seed makes the same (default: 1)")
@@ -37,7 +37,7 @@ def _theme(name: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make it."""
+    """Make the benchmark."""
     from agent.evals.making import Wishes, make
 
     made = make(

@@ -77,7 +77,7 @@ def _flaws(result: Result, out: Path) -> Iterator[str]:
 
 
 def _report_proof(results: Sequence[Result], out: Path, *, as_json: bool) -> int:
-    """Print how many judges are proven. 1 if one is not."""
+    """Print how many judges are proven. Return 1 if a judge is not proven."""
     flaws = {result.id.rpartition("#")[0]: report.flaws_of(work.read_states(out / result.bundle)) for result in results}
     flawed = {name: found for name, found in flaws.items() if found}
     proven = len(flaws) - len(flawed)
@@ -96,7 +96,7 @@ def rescore(arguments: argparse.Namespace) -> int:
 def _report(
     out: Path, arguments: argparse.Namespace, wanted: Iterable[str], baseline: Mapping[str, bool] | None
 ) -> int:
-    """Judge what is recorded in a folder, write the verdicts, and print the report. 1 if runs have no verdict."""
+    """Judge what is recorded in a folder, write the verdicts, and print the report. Return 1 if runs lack a verdict."""
     options = read_json_object(out / "eval.json").get("options", {})
     verdicts = [report.verdict_of(result, out) for result in report.read_results(out)]
     report.write_verdicts(out, verdicts)
@@ -160,7 +160,7 @@ def _judged(result: Result, out: Path) -> bool:
 
 
 def _check_same(out: Path, options: Mapping[str, Any]) -> None:
-    """Keep the options of the runs in the folder. Raises UsageError: it holds runs with others."""
+    """Store the options of the runs in the folder. Raises UsageError: the folder holds runs with other options."""
     path = out / "eval.json"
     kept = read_json_object(path).get("options", options)
     for name in sorted({*kept, *options}):

@@ -100,7 +100,7 @@ def _tool_calls(written: Any) -> tuple[ToolCall, ...]:
 
 
 def _sent(family: Family, screen: Size) -> Size:
-    """The size of the sent image, the grid of absolute points; the screen's own if it cannot be sent."""
+    """Return the size of the sent image, to which absolute points refer; the screen's size if it cannot be sent."""
     try:
         return fit(family.facts.image, screen)
     except UsageError:
@@ -205,7 +205,7 @@ def _step(step: Any, number: int, family: Family, sent: Size, *, shown: bool) ->
 
 
 def _answered(text: str, family: Family, sent: Size, *, shown: bool) -> PastStep:
-    """A step told by the model's answer. Raises UsageError if the family cannot read it."""
+    """Return the step that a model's answer describes. Raises UsageError if the family cannot read it."""
     answer = Answer(text)
     read = family.parse(answer, (sent,))
     if isinstance(read, ParseFailure):

@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _fetch(chosen: Sequence[Recipe], mirror: str | None, *, as_json: bool) -> int:
-    """Fetch one after the other. What cannot be had does not keep the others from being fetched."""
+    """Fetch the prompts one after the other. A failure does not keep the others from being fetched."""
     status: int = ExitStatus.DONE
     results: list[tuple[Recipe, str]] = []
     for recipe in chosen:

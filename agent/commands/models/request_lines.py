@@ -19,7 +19,7 @@ def read_line(line: bytes, read: Callable[[Mapping[str, Any]], T]) -> tuple[Any,
         request = json.loads(line)
         if not isinstance(request, dict):
             raise TypeError("a line must be an object")
-        json.dumps(clean(request.get("id")), allow_nan=False)  # it must be possible to write it back
+        json.dumps(clean(request.get("id")), allow_nan=False)  # the answer repeats the id, so it must be serializable
         identifier = request.get("id")
         return identifier, read(request), ""
     except KeyError as error:

@@ -105,10 +105,11 @@ def shows_program(name: str, home: Path, environ: Mapping[str, str]) -> bool:
 
 
 def shows_program_in(title: str, names: Iterable[str], home: Path, environ: Mapping[str, str]) -> bool:
-    """Whether an icon may run something, in the folder that a window's title names, or on the desktop for "".
+    """Whether an icon with one of these captions may run something when it is opened.
 
-    It may if a file in that folder does, unless a caption is exactly the name of a harmless file there. If the folder
-    is unknown, it may only if no caption could be read.
+    The icon is in the folder that `title` names, or on the desktop if `title` is "". The result is true if the folder
+    contains a program and no caption is exactly the name of a harmless file there. If the folder is unknown, the
+    result is true only if no caption could be read.
     """
     captions = list(names)
     folders = [user_folders(home, environ)[plain("desktop")]] if not title else _titled(title, home, environ)
@@ -127,7 +128,7 @@ def _titled(title: str, home: Path, environ: Mapping[str, str]) -> list[Path]:
 
 
 def shows_own_entry(name: str, home: Path, environ: Mapping[str, str]) -> bool:
-    """Whether a menu entry that the person, or one of their programs, has added has this name."""
+    """Whether the person, or one of their programs, has added a menu entry with this name."""
     folder = Path(environ.get("XDG_DATA_HOME") or home / ".local/share") / "applications"
     shown = _shown(name)
     entries = (path for path in _listed(folder) if path.suffix == ".desktop") if shown else ()

@@ -99,7 +99,7 @@ def is_foreign(app: App, environ: Mapping[str, str], since: float) -> bool:
 
 
 def _is_own(path: Path, environ: Mapping[str, str]) -> bool:
-    """Whether a file is where the person, or any of their programs, may write."""
+    """Whether a file is in a place where the person, or any of their programs, may write."""
     folders = [environ.get(name, "") for name in ("HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "TMPDIR")]
     own = [Path(folder).resolve() for folder in (*folders, *_EVERYBODYS) if folder]
     real = path.resolve()

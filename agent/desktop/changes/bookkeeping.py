@@ -1,4 +1,4 @@
-"""Tells which settings, files and windows are programs' own bookkeeping, by the table in `configs/receipt.toml`."""
+"""Decides which settings, files and windows are programs' own bookkeeping, from the table `configs/receipt.toml`."""
 
 import re
 from fnmatch import fnmatchcase, translate

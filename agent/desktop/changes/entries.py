@@ -31,7 +31,7 @@ class Entry:
 
     @classmethod
     def unknown(cls, *, is_folder: bool) -> "Entry":
-        """Return an entry for something that existed, but of which only the kind is known."""
+        """Return the entry of a file or folder that existed; everything but its kind is unknown."""
         return cls(stat.S_IFDIR if is_folder else stat.S_IFREG, 0, -1, 0)
 
     @property

@@ -169,7 +169,7 @@ def _is_left_out(path: str, entry: Entry) -> bool:
     pure = PurePosixPath(path)
     if is_on_the_way(pure.parent):
         return True
-    if entry.is_folder:  # a new hidden folder, such as one in .config, says nothing; its contents do
+    if entry.is_folder:  # a new hidden folder, such as one in .config, is not reported; its contents are
         return is_folder_left_out(pure) or (pure.parts[0].startswith(".") and not _in_trash(path))
     return is_file_left_out(pure) or any(map(is_folder_left_out, list(pure.parents)[:-1]))
 

@@ -58,7 +58,7 @@ class KdeStore:
     def _first_start(
         self, name: str, was: Mapping[Place, Setting], now: Mapping[Place, Setting]
     ) -> dict[Place, Setting]:
-        """Return what an application wrote on its first start, with the values at the time that was noticed."""
+        """Return the settings that applications wrote on their first start, with the values first seen."""
         if matches("settings", "kde_desktop_files", name):
             return {}
         known = {groups for _, groups, _ in was} | {groups for file, groups in self._first if file == name}

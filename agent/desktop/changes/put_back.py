@@ -239,7 +239,7 @@ def _put_back_file(environ: Mapping[str, str], undo: Undo) -> str:
         now = entry_at(place)
         content = str(undo["content"]).encode()
         if now is not None and now.is_file and Path(place).lstat().st_nlink > 1:
-            # Its other names stay names of it.
+            # Write in place, so that other hard links to the file still lead to it.
             _at(place, os.O_WRONLY | os.O_TRUNC, lambda number: os.write(number, content))
         else:
             kept = now.mode & 0o777 if now is not None and now.is_file else _mode(undo, 0o644)

@@ -158,7 +158,7 @@ class LinuxWitness:
         return changes
 
     def _begun(self, sources: list[S]) -> list[S]:
-        """Return the sources that could record their initial state: without one, everything would look new."""
+        """Return the sources that could record their initial state. For the others, everything would look new."""
 
         def begun(one: S) -> S:
             one.begin()

@@ -12,8 +12,8 @@ from agent.desktop.changes.settings import Setting, differences
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.trees.switch import session_bus
 
-#: Timeouts in seconds for all channels, measured at some 8 ms: at the beginning, when the daemon may have to start;
-#: later; and after a timeout.
+#: Timeouts in seconds for reading all channels, which takes some 8 ms: at the beginning, when the daemon may have to
+#: start; later; and after a timeout.
 _STARTING, _PATIENCE, _IMPATIENCE = 1.2, 0.5, 0.1
 #: Seconds for reading or setting one property.
 _UNDOING = 2.0
@@ -82,7 +82,7 @@ class XfconfStore:
     def _ask(self) -> dict[_Key, Setting]:
         """Return all settings; none without XFCE. Raises BusError: the daemon does not answer.
 
-        The daemon is started: one that started later would bring its defaults, which would look like changes.
+        Starts the daemon. If the daemon started later, it would add its defaults, which would look like changes.
         """
         found: dict[_Key, Setting] = {}
         if not session_bus(self._environ):

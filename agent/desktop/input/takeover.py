@@ -69,7 +69,7 @@ class TakeoverJudge:
             self._say("clicked", "clicked at {},{}".format(*seen.pointer))
         if seen.keys - base.keys:
             self._say("keys", "pressed keys")
-        # Released keys and buttons can count again; the pointer's resting place stays.
+        # Released keys and buttons can count again. The pointer is still compared with its old resting place.
         self._base = Look(base.pointer, seen.buttons, seen.keys)
         self._moved(base.pointer, seen.pointer, now)
 

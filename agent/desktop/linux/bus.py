@@ -229,7 +229,7 @@ class AwaitedSignal:
 
 
 def age(environ: Mapping[str, str], seconds: float = 0.5) -> float:
-    """Return the seconds since this session bus started, which no desktop on it predates. Infinite if unknown."""
+    """Return the seconds since this session bus started; no desktop on it is older. Infinite if unknown."""
     try:
         with Bus(environ, seconds) as bus:
             (pid,) = bus.call(DBUS, "GetConnectionUnixProcessID", "s", DBUS.bus_name)

@@ -65,7 +65,7 @@ def _shared_memory(path: Path) -> Finding:
 
 
 def portal(environ: Mapping[str, str], lacking: str) -> Iterator[Finding]:
-    """Tell what the desktop portal (GNOME, KDE) lacks, "" if nothing, and check PipeWire."""
+    """Report what the desktop portal (GNOME, KDE) lacks, and check PipeWire. `lacking` is "" if nothing is missing."""
     yield _finding("portal", lacking or "it lets programs see and use the screen, by consent", lacking and _PACKAGES)
     yield _pipewire(environ)
 

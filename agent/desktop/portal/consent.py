@@ -57,7 +57,7 @@ class RestoreToken:
         return token if isinstance(token, str) else ""
 
     def keep(self, token: str) -> None:
-        """Store the token returned by a start, or ask again next time if that fails; "" deletes it."""
+        """Store the token that a start returned; "" deletes it. If storing fails, the user is asked again next time."""
         with suppress(OSError):
             if not token:
                 self._path.unlink(missing_ok=True)
@@ -97,7 +97,7 @@ def open_portal(
     token: RestoreToken | None = None,
     seconds: float = _PERSON,
 ) -> "PortalSession":
-    """Open a session that the user allows in a dialog within some seconds, or allowed earlier as recorded by the token.
+    """Open a session. The user allows it in a dialog within `seconds`, or has allowed it before (`token`).
 
     Raises EnvironmentLacksError: it was refused or not answered in time, or the portal cannot be used. UsageError:
     there is no such monitor among the allowed ones. StoppedError: the stop switch was set.
@@ -108,7 +108,7 @@ def open_portal(
         try:
             session = PortalSession(begun.enter_context(Bus(environ)), stop, seconds, monitor)
             session.start(token or RestoreToken())
-        except (BusError, LookupError, TypeError, ValueError) as error:  # not BusError: the reply is malformed
+        except (BusError, LookupError, TypeError, ValueError) as error:  # the last three: the reply is malformed
             why = str(error) if isinstance(error, BusError) else "its answer cannot be read"
             raise EnvironmentLacksError(
                 f"The desktop portal failed ({why}).", "Log out and in again, or use --sandbox."
@@ -159,8 +159,8 @@ class PortalSession(Session):
         self._handle = ""
         self.has_clipboard = False
         # GNOME passes coordinates on to Mutter, which uses pixels of the stream's frames; measured at 100 to 200 %. The
-        # portal's specification and KDE use logical units, and the portal of GNOME 48 rejects points outside the stream
-        # in these units: D-Bus calls reach only a part of a scaled monitor.
+        # portal's specification and KDE use logical units. The portal of GNOME 48 rejects points outside the stream's
+        # size in logical units, so on a scaled monitor, D-Bus calls reach only a part of the screen.
         self.units: Units = "pixels" if bus.owned(MUTTER) else "logical"
         self.unscaled_only = self.units == "pixels"
 

@@ -113,7 +113,7 @@ class PortalDesktop(WaylandDesktop):
         self._watches.callback(SeatWatch(self._path, self._stop, takeover).close)
         if takeover is not None and idle.tells_idle(self._environ):
             ours = partial(terminal_has_focus, session_bus(self._environ))
-            known = self.abilities.windows  # then the windows tell reliably which one is ours
+            known = self.abilities.windows  # then `takeover.is_ours` finds our own window reliably
             watch = idle.IdleWatch(self._environ, takeover, (lambda: False) if known else ours)
             self._watches.callback(watch.close)
         return remark

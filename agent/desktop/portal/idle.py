@@ -42,7 +42,7 @@ def idle_seconds(environ: Mapping[str, str]) -> float:
 class IdleWatch:
     """Watches until it is closed or the desktop stops reporting the idle time.
 
-    `is_ours` tells whether the user is in our own terminal, for desktops whose windows do not tell that.
+    `is_ours` returns whether the user is in our own terminal, for desktops that do not report their windows.
     """
 
     def __init__(

@@ -48,8 +48,8 @@ class Wires(Protocol):
 class PortalInput(WaylandInput):
     """Mouse and keyboard of a session.
 
-    `seat` has the devices before these wires existed. `layout` returns the keyboard's characters, and is called once.
-    `stop` gives the reason if the session has ended.
+    `seat` describes the devices from before these wires were opened. `layout` returns the keyboard's characters, and is
+    called once. After the session has ended, `stop` holds the reason.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PortalInput(WaylandInput):
         self._has_pointer, self._has_keyboard = seat.pointer, seat.keyboard
 
     def move(self, x: int, y: int) -> None:
-        """Moves to the middle of that unit."""
+        """Move the pointer to the middle of the unit."""
         if not self._has_pointer:
             # The first motion creates a pointer, which is in no window before it moves again.
             self._has_pointer = True
@@ -172,7 +172,7 @@ class PortalInput(WaylandInput):
 
 
 def open_libei(session: Session) -> "LibeiWires | None":
-    """Open libei wires for a session; None without libei here or on the desktop, so that D-Bus calls are used."""
+    """Open libei wires for a session. Return None, to use D-Bus calls, if this machine or the desktop lacks libei."""
     try:
         from libei import ei
     except ImportError:

@@ -32,7 +32,7 @@ _NEXT = 2.0
 _POLL = 0.005
 _PROGRAM = Path(__file__).with_name("gstreamer_process.py")
 _PYTHONS = (sys.executable, "/usr/bin/python3")
-#: Bytes at the end of its error output in which the last line is looked for.
+#: Bytes at the end of the process's error output that are searched for its last line.
 _LAST_WORDS = 4096
 _HEAD = struct.Struct("=III")  # width, height, bytes per line; all 0 if the frame has not changed
 

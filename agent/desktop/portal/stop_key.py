@@ -84,8 +84,8 @@ def has_shortcuts(environ: Mapping[str, str]) -> bool:
 class PortalStopKey:
     """Sets the stop switch when the chord is pressed, until closed.
 
-    The constructor waits, until the stop switch is set, while the desktop asks the user for permission, which GNOME and
-    KDE do once.
+    The desktop asks the user for permission; GNOME and KDE ask only once. The constructor waits for the answer, for at
+    most `seconds` or until the stop switch is set.
     """
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str, seconds: float = _PERSON) -> None:
@@ -131,7 +131,7 @@ class PortalStopKey:
 
 
 def _introduce(bus: Bus, environ: Mapping[str, str]) -> None:
-    """Register our application ID, where the portal grants shortcuts only to known applications (since 1.20)."""
+    """Register our application ID: since 1.20, the portal grants shortcuts only to known applications."""
     entry = places.data_home(environ) / "applications" / f"{_APPLICATION}.desktop"
     with suppress(OSError):
         entry.parent.mkdir(parents=True, exist_ok=True)

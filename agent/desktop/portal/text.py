@@ -34,8 +34,8 @@ _INPUT_METHODS = ("GTK_IM_MODULE", "QT_IM_MODULE", "XMODIFIERS")
 class PortalTextEntry(CheckedTextEntry):
     """Enters text by keys or by pasting.
 
-    `composes` tells whether keys go through an input method and so do not type their letters. `told_app` returns the
-    focused application's name where windows are not known.
+    `composes` returns whether keys go through an input method and so do not type their letters. `told_app` returns the
+    focused application's name; it is called only if the windows are not known.
     """
 
     def __init__(

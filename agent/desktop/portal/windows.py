@@ -49,7 +49,7 @@ class DescribedWindows(StackedWindows):
 
     @abstractmethod
     def is_there(self) -> bool:
-        """Whether this session runs that desktop. Raises BusError."""
+        """Whether this session runs the desktop that the class is for. Raises BusError."""
 
     @abstractmethod
     def describe(self) -> Any:
@@ -79,7 +79,7 @@ class DescribedWindows(StackedWindows):
 
 
 class _GnomeWindows(DescribedWindows):
-    """Told by GNOME Shell with our extension."""
+    """The windows that GNOME Shell reports through our extension."""
 
     @override
     def is_there(self) -> bool:
@@ -100,7 +100,7 @@ class _GnomeWindows(DescribedWindows):
 
 
 class _KwinWindows(DescribedWindows):
-    """Told by KWin: runs a short script in it that calls us back. This needs no permission."""
+    """The windows that KWin reports: KWin runs a short script that calls us back. This needs no permission."""
 
     @override
     def is_there(self) -> bool:

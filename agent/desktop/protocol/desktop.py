@@ -48,7 +48,7 @@ class Abilities:
 
     @property
     def untold(self) -> frozenset[Sense]:
-        """What rules need to know and this desktop never provides."""
+        """The information that rules need and that this desktop never provides."""
         if self.windows:
             return frozenset()
         return frozenset({"places"}) if self.names else frozenset({"places", "windows"})
@@ -93,7 +93,7 @@ class Applications(Protocol):
         """Return the applications' names, sorted, without duplicates."""
 
     def identify(self, name: str, application: str = "") -> Opens | None:
-        """Return what `open` would open; without names if nothing, None if unknown."""
+        """Return what `open` would open: without names if it would open nothing, None if that is unknown."""
 
     def may_start(self, name: str) -> bool:
         """Whether a file of this name in the usual folders is a program or starts one."""
@@ -198,7 +198,7 @@ class Desktop(Protocol):
 
     @property
     def text_entry(self) -> TextEntry:
-        """How that hand enters text."""
+        """The text entry that `hand` uses."""
 
     @property
     def applications(self) -> Applications:
@@ -219,7 +219,7 @@ class Desktop(Protocol):
     def open_input_log(self) -> InputLog | None:
         """Start to listen to the person's mouse and keyboard; None if this desktop does not report them.
 
-        Raises EnvironmentLacksError if the display cannot be used for it.
+        Raises EnvironmentLacksError if listening is impossible on this display.
         """
 
     def shows(self, environ: Mapping[str, str]) -> bool:

@@ -21,7 +21,10 @@ class FieldText:
         return self.text[: self.start] + typed + self.text[self.end :] if typed else self.text
 
     def line(self, begins: Callable[[str], int | None]) -> "FieldText | None":
-        """Return the caret's line, from the character on that `begins` finds in it; None if the caret is before."""
+        """Return the rest of the caret's line, from the index that `begins` returns for this line.
+
+        Return None if `begins` returns None, or if the caret is before that index.
+        """
         first, last = self.text.rfind("\n", 0, self.start) + 1, self.text.find("\n", self.start)
         line = self.text[first : last if last >= 0 else len(self.text)]
         at = begins(line)

@@ -40,7 +40,7 @@ class Layer:
 
 
 class Windows(Protocol):
-    """A connection to the windows, used from one thread. Methods with a body are for desktops that tell no more.
+    """A connection to the windows, used from one thread. Methods with a body are for desktops that report no more.
 
     Every method but `close` raises EnvironmentLacksError if the connection was lost.
     """

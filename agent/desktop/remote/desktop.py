@@ -27,7 +27,7 @@ class RemoteScreen:
         self._server = MachineServer(url)
 
     def grab(self) -> Frame:
-        """Capture the screen; an image's pixel is a unit of the desktop."""
+        """Capture the screen. One pixel of the image is one desktop unit."""
         image = self._server.screenshot()
         size = Size(*image.size)
         return Frame(image, Viewport(Region(0, 0, size.width, size.height), size), time.monotonic())

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _LOOK, _ACT = 10.0, 90.0
 _NO_INPUT = "Is somebody logged in there? To paste text, it needs xclip."
 #: Runs in the machine, with events as JSON: no text of a model ever becomes code. pyautogui types "<" as ">" on its
-#: usual layout, and cannot type what the layout lacks, which is pasted instead. The clipboard keeps that text: nothing
-#: tells when it was fetched.
+#: usual layout, and cannot type what the layout lacks; such text is pasted. The clipboard keeps the pasted text,
+#: because nothing reports when an application has fetched it.
 _PROGRAM = """
 import json, os, sys, time
 import pyautogui as gui
@@ -65,7 +65,7 @@ class _Told(BaseModel):
 class MachineServer:
     """One machine's server. Not for use by several threads at once.
 
-    Raises UsageError if the address is none.
+    Raises UsageError if `url` is not a valid address.
     """
 
     def __init__(self, url: str) -> None:
@@ -75,7 +75,7 @@ class MachineServer:
             is_address = is_address and not (parts.query or parts.fragment)
         except ValueError:
             is_address = False
-        if not is_address:  # it is not repeated: it may hold a password
+        if not is_address:  # do not repeat the address: it may contain a password
             raise UsageError(
                 "--remote takes the address of a machine, without a password.", "Such as http://localhost:5000."
             )

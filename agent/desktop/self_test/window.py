@@ -115,7 +115,7 @@ class SelfTestWindow:
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
-        if self._hearing.is_alive():  # it hangs, and closing would hang too
+        if self._hearing.is_alive():  # the program hangs, so a normal end would hang too
             self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(0.2)

@@ -26,7 +26,7 @@ class StackedWindow:
 
 
 class StackedWindows(Windows):
-    """The windows of a compositor that tells all of them at once."""
+    """The windows of a compositor that describes all windows at once."""
 
     @abstractmethod
     def read(self) -> list[StackedWindow]:

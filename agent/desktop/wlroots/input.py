@@ -70,7 +70,7 @@ class WlrootsInput(WaylandInput):
             raise
 
     def move(self, x: int, y: int) -> None:
-        """Moves to the middle of that unit, because positions between two units are rounded."""
+        """Move the pointer to the middle of the unit, because positions between two units are rounded."""
         box = self._around
         place = 2 * (x - box.left) + 1, 2 * (y - box.top) + 1
         inside = max(0, min(place[0], 2 * box.width)), max(0, min(place[1], 2 * box.height))
@@ -110,7 +110,7 @@ class WlrootsInput(WaylandInput):
         self._notes.release(presses)
 
     def scroll(self, dx: int, dy: int) -> None:
-        """Call it with one step at a time: sway 1.7 delivers several steps at once as one."""
+        """Turn the wheel, by one step per call: sway 1.7 delivers several steps of one call as a single step."""
         for axis, steps in ((_VERTICAL, dy), (_HORIZONTAL, dx)):
             if steps:
                 self._connection.request(self._pointer, _AXIS_SOURCE, "u", _WHEEL)

@@ -2,7 +2,8 @@
 
     python releaser_process.py SOCKET NOTES
 
-Standard input gets a line for each button that goes down (+272) or comes up (-272). It ends when that process ends.
+Standard input gets a line for each button that goes down (+272) or comes up (-272). The input ends when the
+process that holds the buttons ends.
 """
 
 import sys

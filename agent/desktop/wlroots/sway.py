@@ -160,7 +160,7 @@ def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, 
 
 
 def open_windows(pointer: Pointer | None = None) -> SwayWindows | None:
-    """Connect to the windows of this process's sway; None without sway. `pointer` is for callers that move it."""
+    """Connect to the windows of this process's sway; None without sway. A caller that moves the pointer passes it."""
     sway = open_sway()
     return None if sway is None else SwayWindows(sway, pointer or Pointer((0, 0)))
 
@@ -194,7 +194,7 @@ class SwayStopKey:
         self._closed.set()
 
     def _watch(self, sway: Sway) -> None:
-        with closing(sway), suppress(EnvironmentLacksError):  # the seat watch reports it
+        with closing(sway), suppress(EnvironmentLacksError):  # the seat watch reports a lost compositor
             while not self._closed.is_set() and not self._stop.stopped:
                 event = sway.event(_POLL)
                 if event is not None and event.get("binding", {}).get("command") == self._command:

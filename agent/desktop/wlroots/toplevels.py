@@ -59,7 +59,7 @@ class ToplevelWindows(Windows):
         return [one.number for one in sorted(self._read().values(), key=lambda one: one.used)]
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
-        """Raise EnvironmentLacksError: a window to hide must not count as invisible."""
+        """Raise EnvironmentLacksError for any window: its place is unknown, and it must not count as invisible."""
         if identifiers:
             raise EnvironmentLacksError("This desktop does not tell where a window is, so none can be hidden.")
         return []

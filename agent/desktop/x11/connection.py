@@ -93,7 +93,7 @@ def window_of(display: Any, identifier: Any) -> Any:
 
 
 def ancestry(display: Any, identifier: Any) -> Iterator[int]:
-    """Yield a window and those that contain it, up to the child of the root (its frame). Raises Xlib's errors."""
+    """Yield a window and the windows that contain it, up to the child of the root (its frame). Raises Xlib's errors."""
     handle, root = window_of(display, identifier), display.screen().root.id
     while handle and handle.id != root:
         yield int(handle.id)

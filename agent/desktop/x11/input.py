@@ -1,4 +1,4 @@
-"""Input on X11 through pyautogui, with a helper process that releases what a hung hand still holds; and its state.
+"""Input on X11 through pyautogui, with a helper process that releases what a hung hand holds; and the input's state.
 
 pyautogui connects to the X server when it is imported, and keeps that connection.
 """
@@ -48,7 +48,7 @@ class X11Input(PyAutoGuiInput):
     """Mouse and keyboard of X11. Raises EnvironmentLacksError if the display accepts no input."""
 
     def __init__(self, stop: StopSwitch) -> None:
-        open_display().close()  # its error says more than pyautogui's
+        open_display().close()  # raises a more precise error than pyautogui
         name = os.environ.get("DISPLAY", "")
         super().__init__(desktop_at(name, f"/tmp/.X11-unix/X{name.rpartition(':')[2].partition('.')[0]}"))  # noqa: S108
         self._stop = stop
@@ -86,8 +86,8 @@ class X11Input(PyAutoGuiInput):
         self._releaser.tell("busy" if busy else "idle")
 
     def lost(self, error: Exception) -> EnvironmentLacksError:
-        # The releaser closes the connection of a hand that did not follow a stop, because this whole process hung. Then
-        # the stop arrives about now.
+        # If this whole process hung during a stop, the releaser has closed the hand's connection. The stop then reaches
+        # this process only now, so wait for it.
         self._stop.sleep(_STOP_ARRIVES)
         return display_lost(error)
 
@@ -97,7 +97,7 @@ class X11Input(PyAutoGuiInput):
 
 
 def _connected(platform: Any) -> int:
-    """Reconnect pyautogui if its connection is closed or to another display, and return a resource of it."""
+    """Reconnect pyautogui if its connection is closed or leads to another display. Return one of its resources."""
     try:
         if platform._display.get_display_name() != os.environ.get("DISPLAY"):
             platform._display = open_display()

@@ -1,4 +1,4 @@
-"""Listens to mouse and keyboard through X11's RECORD extension, which also reports what a grab takes from others."""
+"""Listens to mouse and keyboard through X11's RECORD extension, which also reports input that a grab hides."""
 
 import queue
 import threading
@@ -106,7 +106,7 @@ class X11InputLog:
                 return None if self._alone else self._key(event.detail, event.state, held)
             case X.KeyRelease if event.detail == self._alone:
                 name = _canonical(self._keysym(event.detail, 0))
-                return KeyPressed(name) if name == "super" else None  # alone, it opens a menu
+                return KeyPressed(name) if name == "super" else None  # pressed alone, Super opens a menu
         return None
 
     def _key(self, code: int, state: int, held: tuple[str, ...]) -> KeyPressed:
@@ -114,7 +114,7 @@ class X11InputLog:
         text = character_of(keysym) if keysym else ""
         if not text.isprintable() or text == "\x7f":
             text = ""
-        if held or not text:  # a chord is named by what stands on its keys
+        if held or not text:  # a chord is named by the unshifted characters of its keys
             name = _canonical(self._keysym(code, state & _NUM))
             return KeyPressed(name, "" if held else text, (*held, "shift") if state & _SHIFT else held)
         return KeyPressed(_canonical(keysym), text)
@@ -135,7 +135,7 @@ def _canonical(keysym: int) -> str:
     """Return the name of a key; "" for none."""
     letter = character_of(keysym) if keysym else ""
     name = letter if letter.isprintable() and letter.strip() else name_of(keysym).replace("ISO_Left_Tab", "Tab")
-    for one in (name, name.removeprefix("KP_")):  # the keypad has its own Enter; its other keys are as elsewhere
+    for one in (name, name.removeprefix("KP_")):  # the keypad has its own Enter; its other keys have the usual names
         with suppress(UnknownKeyError):
             return canonical_key(one)
     return ""

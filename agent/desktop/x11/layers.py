@@ -131,7 +131,7 @@ def _shown(attributes: Any, geometry: Any) -> Region | None:
 
 
 class VisibleParts:
-    """The visible parts of some windows. X events tell when they change, so a query costs one round trip.
+    """The visible parts of some windows. X events report when they change, so a query costs one round trip.
 
     No other code may read the events of `display`. `look` returns the layers, including these windows.
     """
@@ -159,13 +159,13 @@ class VisibleParts:
                 elif visible:
                     for cover in self._covers(layer):
                         visible = [rest for region in visible for rest in without(region, cover)]
-            self._visible = visible  # only a whole look is kept: after half of one, our window would be shown
+            self._visible = visible  # keep only a complete look: a partial one would show our window
         return self._visible
 
     def _covers(self, layer: Layer) -> list[Region]:
         """Return the parts of a layer that hide what is below it."""
         if layer.helper:
-            ours = layer.client in {client_of(self._display, own) for own in self.of}  # a menu of one of them
+            ours = layer.client in {client_of(self._display, own) for own in self.of}  # a menu of one of these windows
             return [layer.outer] if layer.kinds & _COVERING and not ours else []
         window = layer.window.id
         frame = outermost(self._display, window)

@@ -2,9 +2,9 @@
 
 The hand's thread may hang in a call to a display that does not answer, a long call into C may hold the GIL, and the
 whole process may be killed. In all these cases, the X server keeps keys down. So this process has its own connection
-and is told what is pressed and released. It releases everything if the hand has not done so 15 ms after a stop, or if
-standard input ends. After a stop, it also closes the hand's connection by force: a hand that wakes up seconds later
-would otherwise go on in the middle of its action.
+and reads from standard input what is pressed and released. It releases everything if the hand has not done so 15 ms
+after a stop, or if standard input ends. After a stop, it also closes the hand's connection by force: a hand that wakes
+up seconds later would otherwise go on in the middle of its action.
 
 Started by `input.py`. Imports nothing of ours, so that it starts in a few milliseconds.
 

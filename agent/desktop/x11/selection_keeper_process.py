@@ -57,7 +57,7 @@ class Owner:
                 self._go_on(event)
 
     def answer(self, request: Any, *, refuses: bool = False) -> None:
-        """Answer one request. `refuses`: hand over no content."""
+        """Answer one request. With `refuses`, deliver no content."""
         from Xlib import X, Xatom
         from Xlib.protocol import event
 

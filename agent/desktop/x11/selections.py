@@ -108,11 +108,12 @@ def _xclip(
 class SelectionOwner(Owner):
     """Offers a text for pasting, and knows when it was fetched. It answers requests only during `serve`.
 
-    A plain clipboard tool does not say whether the text arrived, and if the person's clipboard is restored too early,
-    that is pasted instead. As the owner, we know: a paste is over when the application has requested the text.
+    A plain clipboard tool does not report whether the text arrived. If the person's clipboard is restored too early,
+    its content is pasted instead. The owner of the selection knows when a paste is over: once the application has
+    requested the text.
 
-    The text is for the application with the connection `client`, or for the focused one if that is None. Requests of
-    background applications do not count. Another focused application gets nothing, and `thief` is set.
+    The text is for the application with the connection `client`, or for the focused application if `client` is None.
+    Requests of background applications do not count. Another focused application gets nothing, and `thief` is set.
     """
 
     def __init__(self, text: str, names: Sequence[str], client: int | None = None) -> None:

@@ -234,7 +234,7 @@ class _Entering:
         return True
 
     def _type_over(self) -> None:
-        """Replace the selected text by the first key of the new text, or by another key that is deleted again."""
+        """Replace the selected text by the first character of the new text, or by a character that is deleted again."""
         first = self._keyboard.strokes(self._text[0]) if self._text[0] not in "\n\t" else None
         self._check()
         if first is not None and self._keyboard.is_plain(self._text[0]):

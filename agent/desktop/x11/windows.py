@@ -94,7 +94,7 @@ class X11Windows(Windows):
         return self._ask(identifier, "_NET_ACTIVE_WINDOW", _PAGER, X.CurrentTime)
 
     def place(self, identifier: WindowId, region: Region) -> bool:
-        # EWMH: gravity 10 is static, so that place and size are without the frame; bits 8 to 11 say what is given.
+        # EWMH: gravity 10 is static, so that place and size are without the frame; bits 8 to 11 mark the given values.
         flags = 10 | 0b1111 << 8 | _PAGER << 12
         return self._ask(
             identifier, "_NET_MOVERESIZE_WINDOW", flags, region.left, region.top, region.width, region.height

@@ -12,18 +12,18 @@ from agent.tui.view import Row
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: Pixels of the screenshot across a crop where the terminal draws pixels: a button is recognised among its neighbours.
+#: Width of a crop in pixels of the screenshot if the terminal draws pixels: a button is recognised by its neighbours.
 SHARP = 640
-#: Pixels across the picture that is handed on; a terminal shows no more.
+#: Greatest width of the returned picture, in pixels; a terminal shows no more.
 _MOST_WIDTH = 1600
 #: Pixels of the screenshot shown around the active window: its shadow, and above it the title bar, which is not part of
 #: the window if the window manager draws it.
 _AROUND, _TITLE = 12, 36
-#: A drag is shown from its start to its end, with this factor of room.
+#: A drag is shown from its start to its end, in a crop that is larger by this factor.
 _SPREAD = 1.25
 #: A window that is wider than this many crops is shown at its title only.
 _WIDEST = 2.4
-#: Of a field, pixels that are its border and its scroll bar; the height of a line; how far ink differs from the ground.
+#: Pixels of a field's border, of its scroll bar, and of a line's height; and how far ink differs from the background.
 _EDGE, _SCROLL_BAR, _LINE, _INK = 4, 24, 24, 48
 #: The ring around a target: its radius in pixels at least, and as a share of the picture's width.
 _RADIUS, _RADIUS_SHARE = 10, 1 / 34
@@ -31,7 +31,7 @@ _RADIUS, _RADIUS_SHARE = 10, 1 / 34
 
 @dataclass(frozen=True)
 class Shot:
-    """A part of a screenshot, and where in it an action goes, in its own pixels: to points, or to a field."""
+    """A part of a screenshot, and the points or the field that an action goes to, in pixels of this part."""
 
     image: "Image"
     places: tuple[Place, ...] = ()
@@ -87,9 +87,9 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP) -> Shot |
 
 
 def _around_field(shown: "Image", field: Box, window: Box | None, aspect: float, across: int) -> Box:
-    """The part around a field, and as much of its window as there is room for, from the title on.
+    """Return the part around a field, with as much of its window as fits, from the title on.
 
-    Of a field that is too large, the end of what is written in it is shown: there the caret is likely.
+    If the field is too large, the part shows the end of its text, because the caret is probably there.
     """
     width, height = min(across, shown.width), min(max(60, round(across / aspect)), shown.height)
     first, end = window or field, field if field.height <= height else _written(shown, field)
@@ -100,12 +100,12 @@ def _around_field(shown: "Image", field: Box, window: Box | None, aspect: float,
 
 
 def _start(first: int, low: int, high: int, size: int) -> int:
-    """Return where a stretch of `size` that holds low to high begins: at `first` if it reaches high."""
+    """Return the start of a range of `size` that contains `low` to `high`: `first` if the range then reaches `high`."""
     return first if high - first <= size else min(low, high - size)
 
 
 def _written(shown: "Image", field: Box) -> Box:
-    """The last line in a field that is written on: the lowest pixels that differ from the field's ground."""
+    """Return the last line of text in a field, found by the lowest pixels that differ from the field's background."""
     from PIL import Image, ImageChops
 
     inner = Box(field.left + _EDGE, field.top + _EDGE, field.right - _SCROLL_BAR, field.bottom - _EDGE)

@@ -11,17 +11,17 @@ from agent.tui.pictures.sixels import SixelImage
 from agent.tui.pictures.terminal import cell_size, cells_for, draws_placeholders, may_have_graphics, wanted_way
 from agent.tui.view import Row
 
-#: Pixels of a screenshot in a cell's width, so that shapes stay recognisable; and the least and most across.
+#: Pixels of the screenshot for each cell's width, so that shapes stay recognisable; and the least width of a crop.
 _PIXELS_A_CELL, _LEAST_ACROSS = 6.5, 150
 #: Pixels of the screenshot for each pixel of the terminal: letters of 10 points stay readable.
 _SMALLER = 1.2
-#: Columns and rows below which nothing is recognised: words say more there.
+#: Least columns and rows of a picture. In a smaller picture, nothing is recognisable.
 LEAST = (20, 8)
 _setting: list[str] = []  # what the settings file says
 
 
 def ask_terminal(setting: str | None = None) -> None:
-    """Find out what the terminal can draw; before the application runs, which reads what the terminal answers."""
+    """Find out what the terminal can draw. Call this before the application runs, which reads all answers."""
     _setting[:] = [setting] if setting else []
     if may_have_graphics(_wanted()):
         image_widget()

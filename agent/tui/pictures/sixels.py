@@ -1,7 +1,7 @@
 """A picture drawn with sixels, one image for every line of the terminal.
 
-A line that a message or another screen was written over is drawn again by itself, as a line of text is. textual-image's
-own widget draws one image for all lines, which is lost as soon as any of them is overwritten.
+A line that a message or another screen has overwritten is redrawn alone, like a line of text. textual-image's own
+widget draws one image for all lines. The whole image is lost as soon as a line is overwritten.
 """
 
 import re
@@ -128,7 +128,7 @@ class SixelImage(Widget):
         sixels, blank = self._sixels, Strip.blank(crop.width, self.rich_style)
         if sixels is None or not self.screen.is_active:
             return [blank] * crop.height
-        fits = crop.right <= sixels.columns  # it does not between a change of size and the next drawing
+        fits = crop.right <= sixels.columns  # false between a change of size and the next drawing
         return [
             SixelStrip(sixels, y, crop.x, crop.right) if fits and y < sixels.rows else blank
             for y in range(crop.y, crop.bottom)

@@ -1,7 +1,7 @@
 """What this terminal can draw: pixels, or characters that divide their cell into parts.
 
 Halves and quadrants (U+2580 to U+259F) are in the fonts of terminals. Sextants (U+1FB00, Unicode 13) and octants
-(U+1CD00, Unicode 16) are in few, so they are used only where the terminal is known to draw them without a font. Inside
+(U+1CD00, Unicode 16) are in few, so they are used only if the terminal is known to draw them without a font. Inside
 tmux and screen, the terminal outside is unknown.
 """
 
@@ -27,7 +27,7 @@ _DRAW_SEXTANTS = ("KITTY_WINDOW_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR")
 _QUESTION = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24,U=1;AAAA\x1b\\"
 #: Seconds to wait for the answer, also over a slow line.
 _PATIENCE = 0.3
-#: Pixels of a cell if the terminal does not tell: those of the first terminal with sixels (VT340).
+#: Pixels of a cell if the terminal does not report them: those of the first terminal with sixels (VT340).
 _CELL = (10, 20)
 
 
@@ -66,7 +66,7 @@ def cells_for(wanted: str, environ: Mapping[str, str] = os.environ) -> Cells:
 
 
 def draws_placeholders() -> bool:
-    """Ask the terminal for kitty's placeholders; call it before the application runs, which reads all answers."""
+    """Whether the terminal draws kitty's placeholders. Call this before the application, which reads all answers."""
     from textual_image._terminal import TerminalError, capture_terminal_response
 
     terminal = sys.__stdout__

@@ -18,8 +18,8 @@ from agent.tui.widgets.prompt import Prompt, Purpose
 
 #: Seconds without another key before and after a key that counts as an answer.
 _ALONE = 0.2
-#: Rows of the history that stay beside a question on terminals that are not low, and the share of the screen that a
-#: question may take, if that is more than enough for the reason and a page of text.
+#: On terminals that are not low: rows of the history that stay beside a question; rows that a question may always take,
+#: enough for the reason and a page of text; and the share of the screen that it may take if that is more.
 _ROWS, _ENOUGH, _SHARE = 3, 14, 0.6
 #: Characters of a question that are laid out for the three lines that show it.
 _LONGEST_QUESTION = 1000
@@ -60,7 +60,7 @@ class AnsweringScreen(StepsScreen):
         self._key_times = (self._clock(), self._key_times[0])
 
     def _takes_answers(self) -> bool:
-        """Whether a key answers now; tells the person if not."""
+        """Whether a key counts as an answer now. If it does not, show the person why."""
         now, before = self._key_times
         if not self.asking.takes_keys or now - before < _ALONE:
             self.say("That was too fast to be an answer: press one key.")
@@ -161,7 +161,7 @@ class AnsweringScreen(StepsScreen):
 
 
 def quoted_question(question: str, width: int) -> str:
-    """A question on at most three lines, quoted and as one paragraph: a model must not choose how it looks."""
+    """A question on at most three lines, quoted and as one paragraph: a model must not choose the layout."""
     words = f"asks you: “{' '.join(question[:_LONGEST_QUESTION].split())}”"
     lines = [line.text for line in lines_of(words, max(20, width - 2))]
     if len(lines) > 3 or len(question) > _LONGEST_QUESTION:

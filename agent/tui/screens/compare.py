@@ -1,4 +1,4 @@
-"""Two runs step by step: which steps are the same, and where they part."""
+"""Two runs step by step: which steps are the same, and where the runs differ."""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ _SAME_PLACE = 24
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The rows of two runs, equally many, those that belong together at the same place."""
+    """The rows of two runs, aligned: rows that belong together have the same index."""
 
     left: list[Row]
     right: list[Row]
-    differing: list[int]  # the places of those that are not the same
+    differing: list[int]  # the indices of the rows that differ
 
     @property
     def words(self) -> str:
@@ -64,7 +64,7 @@ def compare(left: Sequence[Row], right: Sequence[Row]) -> Compared:
 
 
 def _key(row: Row) -> str:
-    """Steps are the same if they do the same at roughly the same place, and both were or were not carried out."""
+    """Return a key that is equal for the same action at roughly the same place, if both or neither was carried out."""
     carried = row.mark in ("done", "dry")
     if row.target is None:
         return f"{carried} {row.words}"

@@ -1,4 +1,4 @@
-"""The keys, by what a person wants to do."""
+"""Boxes over a screen: the list of keys, and the question before an undo."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent.record.undo_run import RunUndo
 
 
-#: What a person wants to do, and by which keys.
+#: What a person can want to do, each with its keys and their descriptions.
 TASKS: dict[str, list[tuple[str, str]]] = load_config("terminal_keys.toml")
 
 
@@ -56,7 +56,7 @@ class HelpScreen(Box):
 
 
 class UndoScreen(Box):
-    """Shows what would be undone, and what not and why; gives whether the person wants it."""
+    """Shows which changes would be undone, and which not and why. Returns whether the person wants to undo them."""
 
     BINDINGS: ClassVar = [
         Binding("y", "dismiss(True)", "Undo"),

@@ -46,7 +46,7 @@ _SAID = 3.0
 _LOAD = 3.0
 #: Least seconds between two drawings of a streaming answer: nobody reads faster.
 _STREAM = 0.05
-#: The mark of a step moves so often while the model thinks, in seconds.
+#: Seconds between two movements of a step's mark while the model thinks.
 _BEAT = 0.2
 #: If a key was pressed less than this many seconds before a run's end, the first Enter starts no new run: the person
 #: may still mean the run that has ended.
@@ -54,7 +54,7 @@ _AT_WORK = 10.0
 
 
 class RunScreen(AnsweringScreen):
-    """Watch, steer and stop."""
+    """The screen on which a person watches, steers and stops runs."""
 
     AUTO_FOCUS = ""
     BINDINGS = [
@@ -236,7 +236,7 @@ class RunScreen(AnsweringScreen):
     def stage_words(self) -> Content:
         view = self.view
         if self._reply is None:
-            text = "" if view.state in ("preparing", "ended") else harmless(view.stage)  # a row or the card tells that
+            text = "" if view.state in ("preparing", "ended") else harmless(view.stage)  # a row or the card shows it
             return Content.styled(text, "$text-warning" if view.state in ("paused", "asking") else "$text-accent")
         return Content.styled(quoted_question(self.view.stage, self.size.width), "$text-warning")
 
@@ -289,7 +289,7 @@ class RunScreen(AnsweringScreen):
             self.say("That was too fast to be a reply: press Enter once more.")
             self.prompt.open("reply", event.text)
             return
-        if event.purpose == "instruct" and self._clock() - self._purpose_since < _AT_WORK:  # it was meant for the run
+        if event.purpose == "instruct" and self._clock() - self._purpose_since < _AT_WORK:  # meant for the ended run
             self._purpose_since = -_AT_WORK
             self.say("The run is over. Enter once more starts this.")
             self.prompt.open("instruct", event.text)
@@ -302,7 +302,7 @@ class RunScreen(AnsweringScreen):
             case "tell" if run is not None and self.view.active:
                 run.steering.tell(event.text)
                 self.say("It gets this with its next request.")
-                if self._reply is not None:  # it asked while that was written
+                if self._reply is not None:  # the model asked while the person typed
                     self._reply_since = self._clock()
                     self.prompt.open("reply")
                     return

@@ -31,14 +31,14 @@ _COLOURS = {
     "running": "$text-accent",
     "dry run": "$text-primary",
 }
-#: From so many columns on, the preview stands beside the table.
+#: Least columns of a screen that shows the preview beside the table.
 _WIDE = 110
 #: The filters that the key f goes through: all runs, those not done, those done.
 _FILTERS = ("all", "not done", "done")
 
 
 class RunsScreen(SizedScreen):
-    """A table of the runs in a folder; `again` takes the instruction of one that is to be run again."""
+    """A table of the runs in a folder; `again` receives the instruction of a run to repeat."""
 
     AUTO_FOCUS = "DataTable"
     BINDINGS = [
@@ -58,7 +58,7 @@ class RunsScreen(SizedScreen):
         super().__init__()
         self._folder = folder
         self._again = again
-        self._runs: list[Bundle] | None = None  # until they were read
+        self._runs: list[Bundle] | None = None  # None until they have been read
         self._marked: Path | None = None
         self._filter = _FILTERS[0]
 

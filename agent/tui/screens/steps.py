@@ -1,4 +1,4 @@
-"""What the screens have in common that show one run: history on the left, the chosen step on the right."""
+"""What all screens that show one run share: the history on the left, the chosen step on the right."""
 
 import asyncio
 from typing import ClassVar
@@ -18,12 +18,12 @@ from agent.tui.widgets.history import History
 from foundation.errors import MaiError
 from foundation.foreign_text import harmless
 
-#: With fewer lines, the receipt makes room for the picture of a step that is looked back at.
+#: On screens with fewer lines, the receipt makes room for the picture while the person looks back at a step.
 _HIGH = 36
 
 
 class SizedScreen(Screen[None]):
-    """A screen whose layout goes by the terminal's size."""
+    """A screen whose layout depends on the terminal's size."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
@@ -65,7 +65,7 @@ class StepsScreen(SizedScreen):
         self.detail.idle = None if self.view.instruction else self.start_words()
 
     def start_words(self) -> Content:
-        """What stands there while there is no run at all."""
+        """Return the text that is shown while there is no run."""
         return Content("")
 
     def show_card(self) -> None:

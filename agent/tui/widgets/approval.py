@@ -29,10 +29,10 @@ if TYPE_CHECKING:  # the policy's rules are read by a validation library: the fi
 GRACE = 0.5
 #: Most lines for what and where, for the reasons, and for the scope: on low terminals, and on others.
 _LOW, _HIGH = (2, 2, 0), (4, 4, 2)
-#: Lines of the text that are seen at once at the least, where there is more of it.
+#: Least lines of a longer text that are visible at once.
 _LEAST = 2
 _MARKED = "bold reverse $text-warning"
-#: Why a question stands there, in its title.
+#: The title of the panel, by the reason for asking.
 _TITLES: dict["Asker", str] = {
     "rules": "A rule wants your yes",
     "every action": "Every action needs your yes",
@@ -54,8 +54,8 @@ class ApprovalPanel(Vertical):
         self._problem = ""
         self._room: tuple[int, int] | None = None
         self.fits = True  # whether the parts that must be visible fit
-        self._scope: list[str] = []  # its lines beneath the keys; none where it stands in the text
-        #: The action as the person changed it, where it was too long to be seen whole while they did.
+        self._scope: list[str] = []  # its lines below the keys; empty if the scope stands in the text
+        #: The action as the person changed it, if it was too long to be fully visible in the input line.
         self._changed: Action[DesktopPoint] | None = None
         self.wanted: ApprovalWanted | None = None
 
@@ -77,7 +77,7 @@ class ApprovalPanel(Vertical):
 
     @property
     def complete(self) -> bool:
-        """Whether all of it was in sight, so that it may be approved."""
+        """Whether the whole action was in sight, so that it may be approved."""
         return self.wanted is not None and self._room is not None and self.fits and self.reader.complete
 
     @property
@@ -86,7 +86,7 @@ class ApprovalPanel(Vertical):
 
     @property
     def held(self) -> bool:
-        """Whether it is asked only because the person paused; continuing is then an answer, too."""
+        """Whether the question is asked only because the person paused; continuing is then an answer, too."""
         return self.wanted is not None and self.wanted.question.held
 
     @property
@@ -105,7 +105,7 @@ class ApprovalPanel(Vertical):
         self._wait()
 
     def seen_again(self) -> None:
-        """Note that it is in sight again, after another screen."""
+        """Note that the panel is in sight again, after another screen."""
         if self.wanted is not None:
             self._wait()
             self.call_after_refresh(self.reader.look)
@@ -138,7 +138,7 @@ class ApprovalPanel(Vertical):
     # Layout
 
     def fit(self, width: int, height: int) -> None:
-        """Lay it out for this many cells, unless it already is."""
+        """Lay the panel out for this many cells, unless it already is."""
         if self._asked is None or (width, height) == self._room:
             return
         self._room = width, height
@@ -233,7 +233,7 @@ def _cut(lines: list[str], most: int) -> list[str]:
 
 
 def _tail(question: "Asked", width: int, low: bool) -> list[Content]:
-    """What must always be in sight: how the text ends, and the first finding of a rule if it is elsewhere."""
+    """Return what must always be in sight: the end of the text, and a rule's first finding if it is before that end."""
     last = ending(question.text, width - 6, question.marks)
     elsewhere = [span for span in question.marks if span[0] < last.start]
     if not elsewhere:

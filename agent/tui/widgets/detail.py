@@ -30,7 +30,7 @@ class Detail(Vertical):
 
     page: reactive[int] = reactive(0)
     whole: reactive[bool] = reactive(False, init=False)
-    idle: reactive[Content | None] = reactive(None, init=False)  # what stands there while there is no run at all
+    idle: reactive[Content | None] = reactive(None, init=False)  # what is shown while there is no run
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Detail(Vertical):
         self.on_resize()
 
     def on_resize(self) -> None:
-        """Give the room to the words where a picture would be too small even beside few of them."""
+        """Give all the room to the words if a picture would be too small even beside a few lines."""
         width, height = self.size
         words = min(_MOST, max(_FEWEST, round(height * _WORDS)))
         small = width < LEAST[0] or height - _TIGHT - 1 < LEAST[1]
@@ -58,7 +58,7 @@ class Detail(Vertical):
     def show(self, row: Row | None, pictured: Row | None = None) -> None:
         """Show a row, again if it changed; `pictured` is the row with the screenshot if that is another one."""
         follows = row is not None and row.mark == "thinking"
-        if row is not self._row or follows:  # an answer that comes in is followed, another step begins at its top
+        if row is not self._row or follows:  # follow a streaming answer; show another step from its top
             scroll = self.query_one("#scroll", VerticalScroll)
             self.call_after_refresh(scroll.scroll_end if follows else scroll.scroll_home, animate=False)
         self._row, self._pictured = row, pictured or row
@@ -105,7 +105,7 @@ def _thought(row: Row) -> Content:
     if row.mark == "asking":  # what and why stand in the question
         return Content(harmless(row.thought.strip()))
     parts: list[tuple[str, str]] = [(f"{harmless(row.words)}\n", "bold")]
-    if isinstance(row.target, AskUser):  # all of it, where the row has the beginning
+    if isinstance(row.target, AskUser):  # the whole question; the row has only its beginning
         parts = [("it asks you\n", "bold"), (f"{harmless(row.target.question)}\n", "")]
     facts = (
         ("on ", row.hit, "$text-muted"),

@@ -36,7 +36,7 @@ class EndCard(VerticalScroll, can_focus=False):
 
 
 def card_words(view: RunView, most: int | None = None) -> Content:
-    """The card's text; of each list at most so many lines."""
+    """Return the card's text, with at most `most` lines of each list."""
     ending, tone = view.outcome_words, view.ending[1]
     message = on_one_line(in_words(view.stage, (*view.changes, *view.taken_back)))
     sign = SIGNS["skipped"] if view.outcome == "stopped" else _SIGNS[tone]

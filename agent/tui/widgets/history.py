@@ -27,14 +27,14 @@ _COLOURS: dict[Mark, str] = {
 }  # fmt: skip
 #: How the mark of a step moves while the model thinks.
 _PULSE = "·∙•●•∙"
-#: How long a step took, beside the longest one.
+#: Bars for a step's time in relation to the longest step.
 _BARS = "▁▂▃▄▅▆▇█"
-#: With less room, the reason for a step says nothing.
+#: Least cells for the reason of a step; in less room, a reason says nothing.
 _LEAST_GIST = 8
 
 
 class History(ScrollView, can_focus=True):
-    """The steps of a run. Follows the newest one while that is the chosen one."""
+    """The steps of a run. Follows the newest step while it is the chosen step."""
 
     BINDINGS: ClassVar = motions(
         ("move(-1)", "Step up"),
@@ -161,7 +161,7 @@ def _bar(seconds: float, longest: float) -> str:
 
 
 def _gist(row: Row, room: int) -> str:
-    """The reason for the step; of an unfinished thought, its end."""
+    """Return the reason for the step; for an unfinished thought, its end."""
     if not row.gist or room < _LEAST_GIST:
         return " " * max(0, room if row.gist else 0)
     text = printable(row.gist)

@@ -10,7 +10,7 @@ from textual.color import Color, ColorParseError
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-#: What moves by one up and down, by a page up and down, and to both ends, everywhere.
+#: The keys that move by one up and down, by a page up and down, and to both ends, in all lists and texts.
 _MOTIONS = ("up,k", "down,j", "pageup", "pagedown", "home,g", "end,G")
 
 
@@ -25,7 +25,7 @@ _PALE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, what it does, and the same in a word."""
+    """A key, and a description of what it does, in full and in one word."""
 
     key: str
     words: str
@@ -54,7 +54,7 @@ def _on_lines(shown: Sequence[Content], width: int, gap: str) -> list[Content]:
 
 
 class TextScroll(VerticalScroll):
-    """Scrolls what it holds; takes the focus, which a screen gives to the first widget that does."""
+    """Scrolls its contents. Takes the focus, because a screen gives it to the first widget that can have it."""
 
     DEFAULT_CSS = "TextScroll { scrollbar-size-vertical: 1; }"
     BINDINGS: ClassVar = [

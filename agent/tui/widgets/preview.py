@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Seconds that the cursor rests on a run before its steps are read.
 _REST = 0.12
-#: What is shown around the last point, where no window is known, in desktop units.
+#: The size of the area shown around the last point if no window is known, in desktop units.
 _WIDTH, _HEIGHT = 480, 300
 #: Lines of a receipt and of the evidence that are shown.
 _MOST_LINES = 6

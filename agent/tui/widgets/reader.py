@@ -24,7 +24,7 @@ class Section:
     text: str
     label: str = ""
     marks: tuple[Span, ...] = ()
-    signs: bool = True  # for line ends; False where its lines are ours
+    signs: bool = True  # whether line ends get signs; False if the lines are ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Reader(ScrollView, can_focus=True):
         self._seen = {}
 
     def lay_out(self, sections: Sequence[Section], width: int) -> int:
-        """Lay sections out for this many cells; the number of lines. Read parts stay read."""
+        """Lay sections out for this many cells. Return the number of lines. Read parts stay read."""
         rows: list[_Row] = []
         for section in sections:
             self._seen.setdefault(section, bytearray(len(section.text)))

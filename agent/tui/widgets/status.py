@@ -21,7 +21,10 @@ class StatusLine(Static):
     DEFAULT_CSS = "StatusLine { height: 1; background: $panel; padding: 0 1; }"
 
     def show(self, view: RunView, seconds: float, server: str = "", held_by: Hold = "", note: str = "") -> None:
-        """Show how the run stands; with `note`, a sentence in place of the numbers, or alone where both do not fit."""
+        """Show the state of the run.
+
+        With `note`, show this sentence instead of the numbers, or alone if both do not fit.
+        """
         word = view.state_name(held_by)
         colour = TONES[view.ending[1]] if view.state == "ended" else _COLOURS[view.state]
         if held_by:
