@@ -56,13 +56,9 @@ def main(argv: Sequence[str]) -> int:
     _check(arguments)
     options = RunOptions.of(arguments, load_settings())
     many = arguments.lines or len(arguments.images) > 1
-    seen = (
-        None
-        if many
-        else Seen(read_image(Path(arguments.images[0])))
-        if arguments.images
-        else _capture(arguments.monitor)
-    )
+    seen = None
+    if not many:
+        seen = Seen(read_image(Path(arguments.images[0]))) if arguments.images else _capture(arguments.monitor)
     engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     if arguments.grounding and engine.name == "literal":
         engine.close()

@@ -173,9 +173,7 @@ class DesktopSurroundings:
 
     def _submitted(self, window: Window | None, place: Place | None, names: Iterable[str]) -> tuple[str, ...]:
         """Return the contents of the fields of a page or dialog, if the pressed element may submit them."""
-        captions = [name for name in names if name.strip()]
-        is_harmless = captions and all(map(harmless_buttons().covers, captions))
-        if is_harmless or place is None or window is None or not (place.dialog or is_page(place)):
+        if _is_harmless(names) or place is None or window is None or not (place.dialog or is_page(place)):
             return ()
         active = self._sources.windows(lambda known: known.active())
         if active is None or active.id != window.id:
@@ -287,8 +285,14 @@ class DesktopSurroundings:
         return replace(place, site=site_of(self._sources.elements(lambda known: known.page()) or ""))
 
 
-def _may_answer(names: Iterable[str]) -> bool:
+def _may_answer(names: Sequence[str]) -> bool:
     """Whether a pressed button may answer a question: it has no name, says yes or no, or is not listed as harmless."""
+    return not _is_harmless(names) or any(
+        shipped_words(answer).found(name) for answer in ("yes", "no") for name in names
+    )
+
+
+def _is_harmless(names: Iterable[str]) -> bool:
+    """Whether a pressed button has a caption, and all its captions are listed as harmless."""
     captions = [name for name in names if name.strip()]
-    is_harmless = captions and all(map(harmless_buttons().covers, captions))
-    return not is_harmless or any(shipped_words(answer).found(name) for answer in ("yes", "no") for name in captions)
+    return bool(captions) and all(map(harmless_buttons().covers, captions))

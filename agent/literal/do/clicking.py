@@ -4,7 +4,7 @@ import re
 from typing import cast
 
 from agent.literal.do.choosing import OrGoal
-from agent.literal.do.files.folders import enter_folder, file_manager
+from agent.literal.do.files.folders import enter_folder
 from agent.literal.do.known_places import known_place
 from agent.literal.do.looking import Search, at_once, covers, look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until
@@ -42,10 +42,8 @@ def click_or_choose(now: Now, goal: Click) -> OrGoal:
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
     if _is_desktop(goal) and now.finder.best(Target(target.name), CLICKABLE) is None:
         return (yield from _click_desktop(now, goal, action))
-    if goal.or_open and not target.inside and file_manager(now) is not None:  # a click on a folder only selects it
-        opened = yield from enter_folder(now, target.name)
-        if not isinstance(opened, Stuck):
-            return opened
+    if goal.or_open and not target.inside and (entered := (yield from enter_folder(now, target.name))) is not None:
+        return entered
     place = known_place(now, target)
     opened_menu = False
 

@@ -20,7 +20,7 @@ from agent.literal.do.files.dialogs import (
     typed_text,
 )
 from agent.literal.do.files.opening import last_name, names_it, of_several, open_file, open_step
-from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, opened, press, start, type_in, until
+from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, Verdict, opened, press, start, type_in, until
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import MakeFolder, Open, Rename, Transfer, Trash
 from agent.screen.outline import ShownWindow
@@ -68,16 +68,22 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
     return (yield from _called(now, name, f"Create “{name}”.", failed, request))
 
 
-def enter_folder(now: Now, name: str) -> Pursuit:
-    """Go to a folder: to the one in the folder in front if that shows the name, else wherever it is in the home."""
+def enter_folder(now: Now, name: str) -> Steps[Verdict | None]:
+    """Go to a folder: into the folder that the file manager in front shows, else to one in the home.
+
+    A click would only select it. None if there is no such folder, or no file manager in front.
+    """
+    if _file_manager(now) is None:
+        return None
     if not _lists(now, name):
-        return (yield from open_file(now, Open(name, "folder")))
+        folder = yield from open_file(now, Open(name, "folder"))
+        return None if isinstance(folder, Stuck) else folder
     if (stuck := (yield from _select(now, name, ""))) is not None:
         return stuck
     yield press(f"“{name}” is selected: open it.", "enter", main=True)
 
     def is_open() -> Done | None:
-        front = file_manager(now)
+        front = _file_manager(now)
         shown = front is not None and names_it(front.title, name)
         return Done(f"“{name}” is open: the window “{_front_title(now)}” is in front") if shown else None
 
@@ -167,7 +173,7 @@ def _is_name(name: str) -> bool:
     return bool(name) and "/" not in name and name not in (".", "..") and name.isprintable()
 
 
-def file_manager(now: Now) -> ShownWindow | None:
+def _file_manager(now: Now) -> ShownWindow | None:
     """Return the front window if it is a file manager's."""
     front = now.scene.front
     return front if front is not None and _FILE_MANAGERS.search(front.app) else None
@@ -187,14 +193,14 @@ def _to_folder(now: Now, folder: str, *, anywhere: bool) -> Steps[Stuck | None]:
     """Bring a folder to the front in the file manager. `anywhere`: accept any folder in front."""
 
     def in_front() -> bool:
-        window = file_manager(now)
+        window = _file_manager(now)
         if window is None or anywhere:
             return window is not None
         return any(names_it(window.title, one) for one in now.names.of(last_name(folder)))
 
     if in_front():
         return None
-    arrived = lambda: in_front() or (folder == "~" and file_manager(now) is not None)  # noqa: E731
+    arrived = lambda: in_front() or (folder == "~" and _file_manager(now) is not None)  # noqa: E731
     return (yield from opened(open_step(folder, folder=True), arrived, folder))
 
 
@@ -225,14 +231,14 @@ def _to_holder(now: Now, name: str) -> Steps[Stuck | None]:
 
     Raises WhichError if several folders contain it and the person does not say which.
     """
-    if file_manager(now) is not None:
+    if _file_manager(now) is not None:
         return None
     attempt = yield start(f"Open the folder that “{name}” is in.", f"./{name}/..")
     if attempt.failure is not None and (path := (yield from of_several(now, name, attempt.failure))) is not None:
         attempt = yield open_step(path.rpartition("/")[0] or "~", folder=True)
     if attempt.failure is not None:
         return Stuck(f"I found nothing called “{name}”: {attempt.failure.replace(f'./{name}/..', name)}.")
-    if (yield from until(lambda: file_manager(now), "The folder is not to be seen yet: wait.", _MOST_WAITS, 1)):
+    if (yield from until(lambda: _file_manager(now), "The folder is not to be seen yet: wait.", _MOST_WAITS, 1)):
         return None
     return Stuck(f"I opened the folder of “{name}”, but it did not come to the front.")
 
