@@ -291,6 +291,14 @@ def test_a_folder_that_the_file_manager_shows_is_entered_and_not_only_selected()
     assert "Documents - Thunar" in str(replies[-1].arguments)
 
 
+def test_a_file_of_that_name_is_not_started_by_going_to_it():
+    inside = element("icon", "setup", 200, 100, 60, 60, **OF_HOME)
+    selected = folder(inside, text='"setup" | 26.8 KiB (27,440 bytes) | executable')
+    replies = follow("go to setup", folder(inside), asking(""), asking("?etup"), selected)
+    assert done(replies)[:-1] == ["ctrl+s", "?etup", "enter"]
+    assert "is a file and no folder" in str(replies[-1].arguments)
+
+
 def test_a_folder_that_the_file_manager_does_not_show_is_opened_by_its_name():
     replies = follow("go to Documents", folder(), DOCUMENTS)
     assert done(replies)[:-1] == ["./Documents/"]

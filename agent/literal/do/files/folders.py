@@ -34,6 +34,8 @@ _ITEMS = frozenset({"icon", "table cell", "table row", "tree item", "canvas"})
 _BARS = frozenset({"menu bar", "tool bar"})
 #: Quotation marks around names in status bars.
 _QUOTES = (r"[\"'“„«‘‚”»›]\s?", r"\s?[\"'”“»«’‘‹]")
+#: A file's size in the status bar. Folders have none there.
+_SIZE = re.compile(r"\d\s?(?:bytes?|octets?|[kmgt]i?b)\b", re.IGNORECASE)
 _MOST_WAITS = 3
 #: Nautilus accepts a name only after it has validated it, so that enter is pressed again.
 _MOST_ENTERS = 3
@@ -80,6 +82,9 @@ def enter_folder(now: Now, name: str) -> Steps[Verdict | None]:
         return None if isinstance(folder, Stuck) else folder
     if (stuck := (yield from _select(now, name, ""))) is not None:
         return stuck
+    texts = (one.name for one in now.scene.shown(without="") if one.role in TEXTS | {"status bar"})
+    if any(name in text and _SIZE.search(text) for text in texts):
+        return Stuck(f"“{name}” is a file and no folder: say “open {name}” to open it.")  # it may be a program
     yield press(f"“{name}” is selected: open it.", "enter", main=True)
 
     def is_open() -> Done | None:
