@@ -59,7 +59,7 @@ class Sentence:
         if not called or any(not one or self._done[one] >= self._times(one) for one in called):
             return frozenset(facts)
         facts.add("in your words")
-        if self._sees_object(called[0], action, seen):
+        if self._orders(called[0]) and self._sees_object(called[0], action, seen):
             facts.add("in your words, with its object")
         return frozenset(facts)
 
@@ -76,9 +76,25 @@ class Sentence:
             return 1
         if _UNDIVIDED.search(caption):
             return _bare(self._wish()).count(caption)
-        commanded = self._commanded()
+        commanded = [word for clause in self._clauses() for word in clause if word not in _listed("common")]
         counts = [sum(_same(one, other) for other in commanded) for one in _content(caption)]
         return min(counts, default=0)
+
+    def _orders(self, caption: str) -> bool:
+        """Whether a caption is the deed of a clause, and no noun in it: "translate the post" orders no posting.
+
+        The deed is the clause's first word. Where that is an article or the like, it is an infinitive at the end ("die
+        Mail senden"). After "click" and the like it may be any word.
+        """
+        if caption in map(_bare, _QUOTED.findall(self._wish())) or _UNDIVIDED.search(caption):
+            return True
+        deeds = []
+        for first, *others in filter(None, self._clauses()):
+            if first not in _listed("common"):
+                deeds += [first, *(others if first in _listed("pressing") else ())]
+            elif others and others[-1].endswith("en"):
+                deeds.append(others[-1])
+        return any(_same(one, deed) for one in _content(caption) for deed in deeds)
 
     def _wish(self) -> str:
         """Return the instruction without a question at its beginning, which asks for no press."""
@@ -94,23 +110,23 @@ class Sentence:
         spaced = f" {' '.join(_WORD.findall(plain(text)))} "
         return any(one in spaced if _UNDIVIDED.search(one) else f" {one} " in spaced for one in _listed("withholding"))
 
-    def _commanded(self) -> list[str]:
-        """Return the significant words of the clauses that tell this program to do something.
+    def _clauses(self) -> list[list[str]]:
+        """Return the words of each clause that tells this program to do something.
 
         - A clause that begins with a verb of reading ("tell me", "find") only wants to know. After it, up to a stop, a
           verb counts only with its object ("and send it", "and send the answer"): other words are nouns.
         - What follows a relative ("that I can send", "which teams may invite") is somebody else's deed, up to a stop.
         - A clause with a person in it ("I send it") is that person's deed, except "I want (you) to" at the beginning.
         """
-        words: list[str] = []
-        clause: list[str] = []
+        clauses: list[list[str]] = [[]]
         commands = begins = True
         reads = described = False
         last = ""
         parts = self._without_wish(_TOKEN.findall(plain(_QUOTED.sub(" ", self._wish()))))
         for part, following in pairwise([*parts, ""]):
             if not part[0].isalnum() or part in _listed("joining clauses") or (part == "i" and not begins):
-                words, clause, begins = [*words, *clause], [], True
+                clauses.append([])
+                begins = True
                 if part in ".;!?\n":
                     commands, reads, described = True, False, False
                 continue
@@ -118,16 +134,16 @@ class Sentence:
             begins = False
             if is_verb and part in _listed("reading"):
                 commands, reads = False, True
-                clause.append(part)
+                clauses[-1].append(part)
             elif is_verb:  # "find and replace" has one object
                 commands = not reads or following in _listed("objects") or last in _listed("reading")
             last = part
             if part in _listed("persons") and not described:
-                clause, commands = [], False
+                clauses[-1], commands = [], False
             described = described or (part in _listed("relatives") and not is_verb)
-            if commands and not described and part not in _listed("common"):
-                clause.append(part)
-        return [*words, *clause]
+            if commands and not described:
+                clauses[-1].append(part)
+        return clauses
 
     def _without_wish(self, parts: list[str]) -> list[str]:
         """Leave out "I want (you) to", "ich möchte" and the like at the beginning."""

@@ -61,10 +61,27 @@ def test_a_box_that_speaks_in_the_first_person_asks(name: str) -> None:
     assert judged(PRESS, page, "check box: In stock") is None
 
 
-def test_what_the_person_means_to_do_is_not_asked_of_the_run() -> None:
+@pytest.mark.parametrize(
+    ("sentence", "name", "asks"),
+    [
+        ("write a draft that I will send", "Send", True),
+        ("write a mail to Ann and send it", "Send", False),
+        ("now send the mail to Ann", "Send", False),
+        ("could you please share the mail with Ann", "Share", False),
+        ("in the mail, click Send", "Send", False),
+        ("Bitte die Mail an Ann senden", "Senden", False),
+        ("Kannst du die Mail senden?", "Senden", False),
+        ("prepare the mail to send", "Send", True),
+        ("Tom sends the mail, you write it", "Send", True),
+        ("translate the post in the mail", "Post", True),
+        ("copy the comment into a mail", "Comment", True),
+        ("print the invite and the mail", "Invite", True),
+        ("Öffne die Mail zum Senden", "Senden", True),
+    ],
+)
+def test_a_sentence_sends_what_it_orders_and_not_what_it_only_names(sentence: str, name: str, asks: bool) -> None:
     draft = Place("Thunderbird", "Write: Hello - Thunderbird")
-    assert judged(PRESS, draft, "push button: Send", sentence="write a draft that I will send") is not None
-    assert judged(PRESS, draft, "push button: Send", sentence="write a mail to Ann and send it") is None
+    assert (judged(PRESS, draft, f"push button: {name}", sentence=sentence) is not None) is asks
 
 
 @pytest.mark.parametrize(
