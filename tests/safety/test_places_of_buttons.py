@@ -36,6 +36,7 @@ def judged(action: Action[DesktopPoint], place: Place, target: str = "", **known
         (TypeText(":%d"), "", Place("Gvim", "x.txt (~) - GVIM"), Place("Mousepad", "a.txt - Mousepad")),
         (PRESS, "push button: Next", Place("Firefox", "1", site="id.a.eu"), Place("Firefox", "1", site="a.eu")),
         (PressKeys(("f5",)), "text: x", Place("Octave-gui", "Octave"), Place("Firefox", "News", site="octave.example")),
+        (PRESS, "push button: Cancel", Place("Firefox", "Bookings"), Place("Firefox", "Print", dialog=True)),
         (TypeText("truncate audit"), "", Place("DBeaver", "DBeaver"), Place("Mousepad", "a.txt - Mousepad")),
     ],
 )  # fmt: skip
