@@ -16,10 +16,10 @@ from stubs.gnome import PlainGnome
 from agent.core.actions import Click, Move, PressKeys, TypeText
 from agent.core.geometry import CapturePoint, DesktopPoint, Size
 from agent.desktop.factory import asks_first, check_display, open_desktop
-from agent.desktop.portal.active import active_application
 from agent.desktop.portal.consent import RestoreToken
-from agent.desktop.portal.mutter import open_mutter
 from agent.desktop.portal.screen import GStreamerFrames
+from agent.desktop.portal.session import open_mutter
+from agent.desktop.portal.takeover import active_application
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.trees.switch import session_bus

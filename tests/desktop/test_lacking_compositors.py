@@ -7,7 +7,7 @@ from stubs.fake_compositor import FakeCompositor
 
 from agent.desktop.factory import asks_consent, check_display, wants_portal
 from agent.desktop.protocol.clipboard import ClipboardWatch
-from agent.desktop.wlroots.clipboard import WlrootsClipboard
+from agent.desktop.wayland.selection import WlrootsClipboard
 from foundation.errors import EnvironmentLacksError
 
 POINTERS, KEYBOARDS = "zwlr_virtual_pointer_manager_v1", "zwp_virtual_keyboard_manager_v1"

@@ -14,8 +14,7 @@ from agent.desktop.portal.session import Axis, Session, Stream
 from agent.desktop.portal.text import PortalTextEntry
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.desktop import Pointer
-from agent.desktop.wayland.keys import Stroke, us_layout
-from agent.desktop.wayland.layout import Seat, caps_lock_is_on, characters
+from agent.desktop.wayland.devices import Seat, Stroke, caps_lock_is_on, characters, us_layout
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 

@@ -3,10 +3,9 @@
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
-from agent.desktop.input.takeover import Look, Takeover, TakeoverJudge
 from agent.desktop.protocol.desktop import TakeoverWatch
 from agent.desktop.protocol.hand import Rest
-from agent.desktop.x11.input import X11InputState
+from agent.desktop.x11.person import Look, Takeover, TakeoverJudge
 from agent.run.control.steering import Steering
 
 HERE, THERE = (100, 100), (300, 200)
@@ -75,7 +74,7 @@ def test_after_it_starts_over_the_place_of_the_pointer_is_the_new_one() -> None:
 @pytest.mark.e2e
 def test_on_a_display_what_the_hand_does_is_ignored_and_what_the_person_does_pauses(display: PlainDisplay) -> None:
     steering, rest = Steering(), Rest(busy=True)
-    watch = Takeover(TakeoverWatch(steering, rest, lambda _: False), X11InputState)
+    watch = Takeover(TakeoverWatch(steering, rest, lambda _: False))
     display.call("xdotool", "mousemove", "200", "200", "keydown", "a")
     with pytest.raises(AssertionError, match="never"):
         wait_until(lambda: steering.paused, "it is paused", 0.6)

@@ -16,7 +16,7 @@ from stubs.sway import PlainSway
 from agent.desktop.guard.own_windows import titled_window
 from agent.desktop.wayland.desktop import Pointer
 from agent.desktop.wayland.wire import socket_of
-from agent.desktop.wlroots.toplevels import ToplevelWindows
+from agent.desktop.wlroots.windows import ToplevelWindows
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.core.keys import KEY_NAMES
 from agent.desktop.wayland.wire import Arguments, pack, socket_of
-from agent.desktop.wlroots.keymap import Keymap, Stroke, is_key, portions
+from agent.desktop.wlroots.input import Keymap, Stroke, is_key, portions
 
 
 @given(st.text())

@@ -10,8 +10,8 @@ from stubs.display import wait_until
 from agent.core.geometry import Region
 from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.x11 import watches as watch
-from agent.desktop.x11.layers import VisibleParts
 from agent.desktop.x11.watches import DisplayWatch
+from agent.desktop.x11.windows import VisibleParts
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 

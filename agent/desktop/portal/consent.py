@@ -17,8 +17,7 @@ from typing_extensions import override
 
 from agent.core.geometry import Region
 from agent.desktop.linux.bus import PATIENCE, AwaitedSignal, Bus, BusError
-from agent.desktop.portal.mutter import MUTTER, region_told
-from agent.desktop.portal.session import REMOTE, Session, Stream, Units
+from agent.desktop.portal.session import MUTTER, REMOTE, Session, Stream, Units, region_told
 from agent.desktop.protocol.monitors import number_of
 from agent.safety.stop import StopSwitch
 from foundation.configs import state_folder

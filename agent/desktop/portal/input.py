@@ -17,8 +17,7 @@ from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Axis, Session, Stream
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.desktop import Pointer, WaylandInput
-from agent.desktop.wayland.keys import EVDEV, Stroke, us_layout
-from agent.desktop.wayland.layout import KNOWN, Seat, caps_lock_is_on
+from agent.desktop.wayland.devices import EVDEV, KNOWN, Seat, Stroke, caps_lock_is_on, us_layout
 from agent.safety.stop import StopSwitch
 
 _KEYS: Mapping[str, int] = EVDEV["keys"]

@@ -17,8 +17,7 @@ from agent.desktop.protocol.desktop import Desktop, Finding, TakeoverWatch
 from agent.desktop.protocol.hand import ActionFailedError, Hand
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.self_test import window
-from agent.desktop.self_test.capture import look_for
-from agent.desktop.self_test.pattern import Pattern
+from agent.desktop.self_test.capture import Pattern, look_for
 from agent.desktop.self_test.window import SelfTestWindow
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError

@@ -10,14 +10,12 @@ from typing_extensions import override
 from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.windows import Windows
-from agent.desktop.wayland.desktop import NO_CORNER, Pointer, WaylandDesktop
-from agent.desktop.wayland.seat_watch import SeatWatch
+from agent.desktop.wayland.desktop import NO_CORNER, Pointer, SeatWatch, WaylandDesktop
+from agent.desktop.wayland.selection import WlrootsClipboard
 from agent.desktop.wayland.wire import Connection
-from agent.desktop.wlroots import sway
-from agent.desktop.wlroots.clipboard import WlrootsClipboard
 from agent.desktop.wlroots.input import KEYBOARDS, POINTERS, WlrootsInput, WlrootsTextEntry
 from agent.desktop.wlroots.screen import SCREENCOPY, WlrootsScreen
-from agent.desktop.wlroots.toplevels import TOPLEVELS, ToplevelWindows
+from agent.desktop.wlroots.windows import TOPLEVELS, SwayStopKey, ToplevelWindows, open_windows
 from agent.safety.stop import StopSwitch
 
 #: Interfaces that a compositor must offer.
@@ -61,7 +59,7 @@ class WlrootsDesktop(WaylandDesktop):
 
     @override
     def open_windows(self) -> Windows | None:
-        found = sway.open_windows(self._pointer)
+        found = open_windows(self._pointer)
         return ToplevelWindows(self._path, self._pointer) if found is None and self._has_names else found
 
     @override
@@ -76,7 +74,7 @@ class WlrootsDesktop(WaylandDesktop):
         self._watches.callback(SeatWatch(self._path, self._stop, takeover).close)
         if not self.abilities.stop_key:
             return ""
-        key = sway.SwayStopKey(self._stop, stop_key)
+        key = SwayStopKey(self._stop, stop_key)
         self._watches.callback(key.close)
         return key.remark
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent.core.geometry import Size, Viewport
 from agent.desktop.protocol.monitors import number_of
-from agent.desktop.wayland.outputs import read_outputs
+from agent.desktop.wayland.devices import read_outputs
 from agent.desktop.wayland.wire import Arguments, Connection, create_buffer
 from agent.screen.capture import Frame
 from agent.screen.encode import keep_freed_memory

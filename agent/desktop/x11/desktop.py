@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
 
-from agent.desktop.input.takeover import Takeover
 from agent.desktop.linux_desktop import LinuxDesktop
-from agent.desktop.portable.desktop import PortableDesktop
+from agent.desktop.portable import PortableDesktop
 from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry
 from agent.desktop.protocol.hand import Input
 from agent.desktop.protocol.windows import Windows
-from agent.desktop.x11.input import X11Input, X11InputState
-from agent.desktop.x11.input_log import X11InputLog
+from agent.desktop.x11.input import X11Input
+from agent.desktop.x11.person import Takeover, X11InputLog
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.watches import DisplayWatch, StopKey
@@ -60,7 +59,7 @@ class X11Desktop(LinuxDesktop, PortableDesktop):
         self._watches.callback(key.close)
         self._watches.callback(DisplayWatch(self._stop).close)
         if takeover is not None:
-            self._watches.callback(Takeover(takeover, X11InputState).close)
+            self._watches.callback(Takeover(takeover).close)
         return key.remark
 
     def close(self) -> None:

@@ -5,16 +5,14 @@ pyautogui connects to the X server when it is imported, and keeps that connectio
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agent.desktop.input.helper_process import HelperProcess
 from agent.desktop.input.pressed_notes import desktop_at
-from agent.desktop.input.takeover import Look
-from agent.desktop.portable.input import PyAutoGuiInput, own_name
+from agent.desktop.portable import PyAutoGuiInput, own_name
 from agent.desktop.protocol.hand import Press
-from agent.desktop.x11.connection import display_lost, keys_down, open_display
+from agent.desktop.x11.connection import display_lost, open_display
 from agent.safety.stop import REASONS, StopSwitch, shared_descriptor
 from foundation.errors import EnvironmentLacksError
 
@@ -107,21 +105,3 @@ def _connected(platform: Any) -> int:
     context = platform._display.screen().root.create_gc()
     platform._display.sync()
     return int(context.id)
-
-
-class X11InputState:
-    """The state of mouse and keyboard. Raises EnvironmentLacksError if there is no display."""
-
-    def __init__(self) -> None:
-        self._display = open_display()
-        mapping = self._display.get_modifier_mapping()
-        self._modifiers = frozenset(code for codes in mapping for code in codes if code)
-
-    def look(self) -> Look:
-        at = self._display.screen().root.query_pointer()
-        buttons = frozenset(number for number in range(1, 6) if at.mask >> (7 + number) & 1)
-        return Look((at.root_x, at.root_y), buttons, keys_down(self._display) - self._modifiers)
-
-    def close(self) -> None:
-        with suppress(Exception):
-            self._display.close()
