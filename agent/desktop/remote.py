@@ -20,7 +20,7 @@ from agent.desktop.protocol.desktop import Abilities, Opens
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
-from agent.screen.pixels import open_foreign
+from agent.screen.encode import open_foreign
 from foundation.errors import EnvironmentLacksError, UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agent.core.geometry import DesktopPoint, Region, Size
-from agent.screen.pixels import as_image, open_foreign, resize
+from agent.screen.encode import as_image, open_foreign, resize
 
 if TYPE_CHECKING:
     import numpy as np

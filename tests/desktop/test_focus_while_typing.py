@@ -14,7 +14,7 @@ from agent.core.actions import Click, OpenApp, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.receiver import find_receiver, has_focus
+from agent.desktop.x11.text import find_receiver, has_focus
 from agent.desktop.x11.windows import X11Windows
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]

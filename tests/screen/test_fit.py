@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from agent.core.geometry import Size
-from agent.screen.encode import fit
-from agent.screen.pixels import resize
+from agent.screen.encode import fit, resize
 from foundation.errors import UsageError
 from foundation.families import image_rule
 

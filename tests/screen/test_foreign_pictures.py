@@ -5,7 +5,7 @@ import io
 import pytest
 from PIL import Image
 
-from agent.screen.pixels import open_foreign
+from agent.screen.encode import open_foreign
 
 
 def saved(image: Image.Image, form: str, **more: object) -> bytes:

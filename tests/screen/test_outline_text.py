@@ -1,8 +1,7 @@
 """An outline as text: compact, in order, with numbers that stay."""
 
 from agent.core.geometry import Grid, Region, Size
-from agent.screen.outline import Element, Numbers, Outline, ShownWindow
-from agent.screen.outline_text import write_outline
+from agent.screen.outline import Element, Numbers, Outline, ShownWindow, write_outline
 
 GRID = Grid.relative(1000)
 BOX = Region(100, 100, 200, 40)
