@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from agent.core.geometry import Region, Size, Viewport
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.input.hand import InputHand
-from agent.desktop.input.pressed_notes import PressedNotes
 from agent.desktop.protocol.desktop import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.hand import CornerError, Hand, Input, Press
@@ -50,9 +49,8 @@ _PASTE = ("super", "v") if sys.platform == "darwin" else ("ctrl", "v")
 class PyAutoGuiInput:
     """Mouse and keyboard through pyautogui. Raises EnvironmentLacksError if the desktop accepts no input."""
 
-    def __init__(self, desktop: str = sys.platform) -> None:
+    def __init__(self) -> None:
         self._gui = import_pyautogui()
-        self._notes = PressedNotes(desktop)
 
     def position(self) -> tuple[int, int]:
         x, y = self._gui.position()
@@ -69,7 +67,6 @@ class PyAutoGuiInput:
         return self._gui.platformModule.keyboardMapping.get(own_name(name)) is not None
 
     def press(self, press: Press) -> None:
-        self._notes.press(press)
         with self._corner_told():
             if press.kind == "key":
                 self._gui.keyDown(own_name(press.name))
@@ -83,13 +80,6 @@ class PyAutoGuiInput:
                 self._gui.platformModule._keyUp(own_name(press.name))
             else:
                 self._gui.platformModule._mouseUp(*self._gui.position(), press.name)
-        self._notes.release(presses)
-
-    def release_left_over(self) -> None:
-        """Release what crashed processes of ours left pressed."""
-        if left := self._notes.take_left_over():
-            with suppress(Exception):  # this keyboard may lack the key
-                self.release(left)
 
     def scroll(self, dx: int, dy: int) -> None:
         with self._corner_told():
@@ -103,8 +93,7 @@ class PyAutoGuiInput:
     def lost(self, error: Exception) -> EnvironmentLacksError:
         return EnvironmentLacksError(f"This desktop takes no more input ({error!r}).", "Is it locked?")
 
-    def close(self) -> None:
-        self._notes.close()
+    def close(self) -> None: ...
 
     @contextmanager
     def _corner_told(self) -> Iterator[None]:
@@ -238,9 +227,7 @@ class PortableDesktop:
         return InputHand(self._stop, self._input(), self.text_entry, self.applications)
 
     def _input(self) -> Input:
-        found = PyAutoGuiInput()
-        found.release_left_over()
-        return found
+        return PyAutoGuiInput()
 
     def open_windows(self) -> Windows | None:
         return None

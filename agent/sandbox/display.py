@@ -65,17 +65,6 @@ def inside(folder: Path) -> Path:
     return folder / "tmp" / SOCKETS.name
 
 
-def keep_name(number: int) -> socket.socket | None:
-    """Bind the display's abstract socket name, which programs try first; None if it is taken."""
-    name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        name.bind(f"\0{SOCKETS}/X{number}")  # nobody listens, so programs fall back to the socket file
-    except OSError:
-        name.close()
-        return None
-    return name
-
-
 def write_cookie(path: Path, number: int) -> None:
     """Write a new X cookie for a display of this machine."""
     fields = (os.uname().nodename.encode(), str(number).encode(), b"MIT-MAGIC-COOKIE-1", secrets.token_bytes(16))

@@ -16,7 +16,7 @@ from agent.core.geometry import Size
 from agent.desktop.factory import check_display, open_windows
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.programs import LAUNCHER_SOCKET, run_inside, start_inside
-from agent.sandbox.display import keep_name, reserve, write_cookie
+from agent.sandbox.display import reserve, write_cookie
 from agent.sandbox.isolation import Network, isolated, python_inside
 from agent.sandbox.sessions import Session
 from foundation.configs import configs_dir
@@ -54,7 +54,7 @@ def start(
     environ = {"LANG": "C.UTF-8"} | kept | named | own
     _make_home(folder, session, environ)
     if session.display == "x11":
-        environ |= _name_display(folder, network, owner)
+        environ |= _name_display(folder, network)
     else:
         (folder / "cookie").touch(mode=0o600)
         environ |= names(session.display, folder)
@@ -129,12 +129,10 @@ def _finish(command: list[str], environ: Environ) -> None:
     )
 
 
-def _name_display(folder: Path, network: Network | None, owner: ExitStack | None) -> Environ:
+def _name_display(folder: Path, network: Network | None) -> Environ:
     """Reserve an X display number and write its cookie. Return the variables that name both."""
     number = reserve(folder, elsewhere=network is not None)
     write_cookie(folder / "cookie", number)
-    if network == "none" and owner is not None and (name := keep_name(number)):
-        owner.enter_context(name)
     return {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie"}
 
 

@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from agent.core.geometry import around
 from agent.desktop.input.helper_process import HelperProcess
-from agent.desktop.input.pressed_notes import PressedNotes, desktop_at
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.protocol.windows import OpenWindows
 from agent.desktop.wayland.desktop import CheckedTextEntry, FocusCheck, Pointer, WaylandInput
@@ -144,10 +143,6 @@ class WlrootsInput(WaylandInput):
             self._send_keymap()
             connection.roundtrip()
             self._known = time.monotonic() + (KNOWN if self._lacked else 0.0)
-            self._notes = PressedNotes(desktop_at("wayland", path))
-            # The compositor has already released the keys of a process that died.
-            if left := [press for press in self._notes.take_left_over() if press.kind == "button"]:
-                self.release(left)
         except BaseException:
             connection.close()
             raise
@@ -166,9 +161,8 @@ class WlrootsInput(WaylandInput):
 
     def press(self, press: Press) -> None:
         if press.kind == "button":
-            self._notes.press(press)
             # sway 1.7 keeps buttons down after the virtual pointer of a killed process is gone.
-            self._releaser = self._releaser or HelperProcess(_RELEASER, self._path, str(self._notes.path))
+            self._releaser = self._releaser or HelperProcess(_RELEASER, self._path)
             self._releaser.tell(f"+{_BUTTONS[press.name]}")
             self._point(_BUTTON, "uu", _BUTTONS[press.name], 1)
         else:
@@ -190,7 +184,6 @@ class WlrootsInput(WaylandInput):
         for press in presses:
             if press.kind == "button" and self._releaser is not None:
                 self._releaser.tell(f"-{_BUTTONS[press.name]}")
-        self._notes.release(presses)
 
     def scroll(self, dx: int, dy: int) -> None:
         """Turn the wheel, by one step per call: sway 1.7 delivers several steps of one call as a single step."""
@@ -216,7 +209,6 @@ class WlrootsInput(WaylandInput):
         self._connection.close()
         if self._releaser is not None:
             self._releaser.close()
-        self._notes.close()
 
     def _point(self, opcode: int, signature: str, *arguments: float) -> None:
         """Send a pointer request, whose first argument is a time, and the frame event that completes it."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from agent.desktop.input.helper_process import HelperProcess
-from agent.desktop.input.pressed_notes import desktop_at
 from agent.desktop.portable import PyAutoGuiInput, own_name
 from agent.desktop.protocol.hand import Press
 from agent.desktop.x11.connection import display_lost, open_display
@@ -28,15 +27,14 @@ _STOP_ARRIVES = 0.3
 
 
 class Releaser(HelperProcess):
-    """Controls `releaser_process.py`, which removes the file `notes` once everything is released."""
+    """Controls `releaser_process.py`."""
 
-    def __init__(self, stop: StopSwitch, notes: Path) -> None:
+    def __init__(self, stop: StopSwitch) -> None:
         shared = shared_descriptor()
         super().__init__(
             Path(__file__).with_name("releaser_process.py"),
             str(-1 if shared is None else shared),
             ",".join(str(int(number)) for number in REASONS),
-            str(notes),
             files=() if shared is None else (shared,),
         )
         stop.on_stop(lambda: self.tell("stop"))
@@ -47,12 +45,10 @@ class X11Input(PyAutoGuiInput):
 
     def __init__(self, stop: StopSwitch) -> None:
         open_display().close()  # raises a more precise error than pyautogui
-        name = os.environ.get("DISPLAY", "")
-        super().__init__(desktop_at(name, f"/tmp/.X11-unix/X{name.rpartition(':')[2].partition('.')[0]}"))  # noqa: S108
+        super().__init__()
         self._stop = stop
-        self._releaser = Releaser(stop, self._notes.path)
+        self._releaser = Releaser(stop)
         self._releaser.tell(f"client {_connected(self._gui.platformModule)}")
-        self.release_left_over()
 
     def held(self) -> list[str]:
         mask = self._gui.platformModule._display.screen().root.query_pointer().mask
@@ -73,7 +69,6 @@ class X11Input(PyAutoGuiInput):
         display.sync()
         for press in presses:
             self._releaser.tell(f"- {press.kind} {self._code(press)}")
-        self._notes.release(presses)
 
     def _code(self, press: Press) -> int:
         if press.kind == "button":
@@ -91,7 +86,6 @@ class X11Input(PyAutoGuiInput):
 
     def close(self) -> None:
         self._releaser.close()
-        super().close()
 
 
 def _connected(platform: Any) -> int:
