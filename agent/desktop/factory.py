@@ -71,8 +71,7 @@ def open_desktop(
 def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
     """Open a connection to the windows of this process's desktop, for the calling thread; None if they are unknown.
 
-    Args:
-        session: the environment that names the session bus; None for this process's own.
+    `session` is the environment that names the session bus; None for this process's own.
     """
     session = os.environ if session is None else session
     with suppress(EnvironmentLacksError):
@@ -138,11 +137,9 @@ def wants_portal(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool
 
 
 def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto", monitor: int | None = None) -> None:
-    """Check whether a desktop can be used, and has a monitor.
+    """Raise EnvironmentLacksError if no desktop can be used, and UsageError if it has no such monitor.
 
     The portal's monitors are known only after the person has agreed.
-
-    Raises EnvironmentLacksError: no desktop can be used. UsageError: it has no such monitor.
     """
     chosen = _chosen(environ, kind)
     if monitor is None or chosen == "portal":
@@ -180,15 +177,9 @@ def needed_programs() -> dict[str, str]:
 def _chosen(
     environ: Mapping[str, str], kind: DesktopKind = "auto", session: Mapping[str, str] | None = None
 ) -> Literal["x11", "wlroots", "portal", "portable"]:
-    """Return which kind of desktop to open.
+    """Return which kind of desktop to open. Raises EnvironmentLacksError: none can be used.
 
-    Args:
-        environ: the environment that names the display.
-        kind: what the person asked for.
-        session: the environment that names the session bus; None for `environ`.
-
-    Raises:
-        EnvironmentLacksError: no desktop can be used.
+    `environ` names the display, `session` the session bus (None: `environ` does); `kind` is what the person asked for.
     """
     if not _has_displays():
         return "portable"

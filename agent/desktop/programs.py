@@ -64,11 +64,7 @@ class Started(Protocol):
 
 
 def start_program(command: Sequence[str], environ: Mapping[str, str], folder: str | None = None) -> Started:
-    """Start a detached program without input or output, in the sandbox that its environment names.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    """Start a detached program without input or output, in the sandbox that its environment names. Raises OSError."""
     if LAUNCHER_SOCKET in environ:
         return start_inside(command, environ, folder)
     return subprocess.Popen(
@@ -86,13 +82,10 @@ def start_inside(
     stdout: int = subprocess.DEVNULL,
     stderr: int = subprocess.DEVNULL,
 ) -> "Inside":
-    """Start a program in the sandbox that its environment names.
+    """Start a program in the sandbox that its environment names. Raises OSError: it cannot, or the sandbox has ended.
 
     The program is looked up in the sandbox's PATH. Its working directory is `folder`, or its home for None. `stdin`,
     `stdout` and `stderr` are file descriptors, DEVNULL or PIPE.
-
-    Raises:
-        OSError: it cannot be started, or the sandbox has ended.
     """
     ours: dict[str, IO[bytes]] = {}
     with ExitStack() as theirs, ExitStack() as failed:
@@ -190,11 +183,9 @@ class Inside:
 def run_inside(
     command: Sequence[str], environ: Mapping[str, str], timeout: float, folder: str | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a program in the sandbox that its environment names, and wait until it ends.
+    """Run a program in the sandbox that its environment names, to its end.
 
-    Raises:
-        OSError: it cannot be started.
-        subprocess.TimeoutExpired: it was killed after `timeout` seconds.
+    Raises OSError: it cannot be started. TimeoutExpired: it was killed after `timeout` seconds.
     """
     # Files, not pipes: a background process that the program leaves behind may keep a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

@@ -9,10 +9,7 @@ from foundation.configs import config_names, load_config
 from foundation.errors import EnvironmentLacksError
 
 #: Tables of a kind's configuration that are added to those of all kinds.
-_TABLES = (
-    *("programs", "applications", "environment", "environment_as_root"),
-    *("files", "copies", "services", "dconf"),
-)
+_TABLES = ["programs", "applications", "environment", "environment_as_root", "files", "copies", "services", "dconf"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from jeepney import DBusAddress
 
@@ -25,6 +25,10 @@ from foundation.errors import EnvironmentLacksError
 Environ: TypeAlias = dict[str, str]
 
 _START_TIMEOUT = 60.0
+_POLL = 0.05
+#: Timeout in seconds for one command to a compositor.
+_PATIENCE = 5.0
+_SHELL = DBusAddress("/org/gnome/Shell", "org.gnome.Shell", "org.gnome.Shell")
 #: Environment variables of a display.
 _DISPLAY = ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK")
 #: Environment variables that the sandbox inherits.
@@ -43,9 +47,8 @@ def start(
     """Start the desktop in an empty folder, wait until it is ready, and return its environment variables.
 
     Also sets this process's display (see `apply`). `own` are additional variables for the desktop, `network` is None
-    without isolation, `owner` holds resources that must live as long as the desktop (None if it outlives this process),
-    and an exception from `check` ends the start. Raises EnvironmentLacksError if the desktop does not start; programs
-    that were started keep running then.
+    without isolation, `owner` holds resources that must live as long as the desktop (None if it outlives this process).
+    Raises EnvironmentLacksError, and what `check` raises; programs that were started keep running then.
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     named = {name: value.format(folder=folder) for name, value in session.environment.items()}
@@ -57,7 +60,7 @@ def start(
         environ |= _name_display(folder, network)
     else:
         (folder / "cookie").touch(mode=0o600)
-        environ |= names(session.display, folder)
+        environ |= _name_compositor(session, folder)
     environ |= _open_door(folder, environ, network, owner, ordinary=session.ordinary)
     if session.display == "x11":
         _start_display(size, environ, check)
@@ -72,7 +75,7 @@ def start(
         if session.display == "x11":
             _wait_until_ready(session, check)
         else:
-            set_up(session.display, environ, size, session.wallpaper, _START_TIMEOUT, check)
+            _wait_for_compositor(session, environ, size, check)
     except BaseException:
         os.environ.clear()
         os.environ.update(before)
@@ -134,6 +137,13 @@ def _name_display(folder: Path, network: Network | None) -> Environ:
     number = reserve(folder, elsewhere=network is not None)
     write_cookie(folder / "cookie", number)
     return {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie"}
+
+
+def _name_compositor(session: Session, folder: Path) -> Environ:
+    """Return the variables of a compositor. Sway uses the given SWAYSOCK, and the first free name for its display."""
+    if session.display == "mutter":
+        return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-0"}
+    return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-1", "SWAYSOCK": f"{folder}/run/sway.sock"}
 
 
 def _open_door(
@@ -228,64 +238,39 @@ def _wait_until_ready(session: Session, check: Callable[[], None]) -> None:
         raise EnvironmentLacksError("The sandbox's display takes no connection.", "Is the machine very busy?")
     display: Any = Display()
     with closing(windows), closing(display):
-        deadline = time.monotonic() + _START_TIMEOUT
         manager, root = display.intern_atom("_NET_SUPPORTING_WM_CHECK"), display.screen().root
-        while not (
-            root.get_full_property(manager, 0)
-            and session.windows <= {window.app.lower() for window in windows.windows()}
-        ):
-            if time.monotonic() >= deadline:
-                raise EnvironmentLacksError(
-                    f"The sandbox's desktop ({session.title}) did not come up in time.", "Is the machine very busy?"
-                )
-            check()
-            time.sleep(0.05)
+
+        def is_ready() -> bool:
+            shown = {window.app.lower() for window in windows.windows()}
+            return bool(root.get_full_property(manager, 0)) and session.windows <= shown
+
+        _wait_until(is_ready, f"The sandbox's desktop ({session.title})", check)
 
 
-Compositor: TypeAlias = Literal["sway", "mutter"]
-
-_POLL = 0.05
-_PATIENCE = 5.0
-_SHELL = DBusAddress("/org/gnome/Shell", "org.gnome.Shell", "org.gnome.Shell")
-
-
-def names(compositor: Compositor, folder: Path) -> dict[str, str]:
-    """Return its environment variables. Sway uses the given SWAYSOCK, and the first free name for its display."""
-    if compositor == "mutter":
-        return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-0"}
-    return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-1", "SWAYSOCK": f"{folder}/run/sway.sock"}
-
-
-def set_up(
-    compositor: Compositor,
-    environ: Mapping[str, str],
-    size: Size,
-    colour: str,
-    seconds: float,
-    check: Callable[[], None],
-) -> None:
-    """Wait until the compositor listens, and set up its only monitor.
-
-    `colour` (#rrggbb) is the background. An exception from `check` ends the wait. Raises EnvironmentLacksError after
-    `seconds`.
-    """
-    deadline = time.monotonic() + seconds
+def _wait_for_compositor(session: Session, environ: Environ, size: Size, check: Callable[[], None]) -> None:
+    """Wait until the compositor listens, and set up its only monitor."""
     overview = Overview(environ)
-    while not (
-        Path(environ["WAYLAND_DISPLAY"]).exists()
-        and (overview.closed() if compositor == "mutter" else _told(environ, size, colour))
-    ):
-        if time.monotonic() >= deadline:
-            raise EnvironmentLacksError(
-                "The sandbox's compositor did not come up in time.", "Is the machine very busy?"
-            )
-        check()
-        time.sleep(_POLL)
+
+    def is_ready() -> bool:
+        if not Path(environ["WAYLAND_DISPLAY"]).exists():
+            return False
+        return overview.closed() if session.display == "mutter" else _told(environ, size, session.wallpaper)
+
+    _wait_until(is_ready, "The sandbox's compositor", check)
     check_display(environ)
 
 
-def _told(environ: Mapping[str, str], size: Size, colour: str) -> bool:
-    """Configure sway's monitor. Return whether sway accepted it."""
+def _wait_until(is_ready: Callable[[], bool], what: str, check: Callable[[], None]) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT
+    while not is_ready():
+        if time.monotonic() >= deadline:
+            raise EnvironmentLacksError(f"{what} did not come up in time.", "Is the machine very busy?")
+        check()
+        time.sleep(_POLL)
+
+
+def _told(environ: Environ, size: Size, colour: str) -> bool:
+    """Configure sway's monitor, with this background (#rrggbb). Return whether sway accepted it."""
     output = f"output HEADLESS-1 resolution {size} position 0 0 scale 1 background {colour} solid_color"
     try:
         return run_inside(("swaymsg", output), environ, _PATIENCE).returncode == 0

@@ -132,12 +132,12 @@ def ask_portal(
     vardict = {"handle_token": ("s", name), **options}
     bus.call(portal_address(interface), member, f"{signature}a{{sv}}", *body, vardict, seconds=min(seconds, _STARTING))
     deadline = time.monotonic() + seconds
-    while not response.wait(_POLL):
+    while (answer := response.wait(_POLL)) is None:
         if stop.stopped or time.monotonic() >= deadline:
             with suppress(BusError):
                 bus.call(request, "Close")
             return None
-    code, results = response.body
+    code, results = answer
     return code, {key: value for key, (_, value) in results.items()}
 
 

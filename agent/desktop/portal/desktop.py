@@ -91,8 +91,8 @@ class PortalDesktop(WaylandDesktop):
     @cached_property
     def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached
         return PortalTextEntry(
-            lambda: self._input,
-            lambda: self._clipboard,
+            self._input,
+            self._clipboard,
             self.open_windows,
             lambda: composes(self._environ),
             lambda: active_application(session_bus(self._environ)),

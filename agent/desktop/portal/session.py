@@ -24,9 +24,6 @@ from foundation.errors import EnvironmentLacksError
 
 #: Units of a stream's points: pixels of its frames, or the desktop's logical units.
 Units: TypeAlias = Literal["pixels", "logical"]
-Axis: TypeAlias = Literal["vertical", "horizontal"]
-#: Numbers of the wheel's axes on D-Bus.
-_AXES: dict[Axis, int] = {"vertical": 0, "horizontal": 1}
 #: The interface for input, and the one for the clipboard if it is separate.
 REMOTE, CLIPBOARD = "RemoteDesktop", "Clipboard"
 
@@ -108,9 +105,11 @@ class Session(ABC):
         """Press or release a key, by Linux key code."""
         self._notify("KeyboardKeycode", f"{self.key_type}{self.down_type}", code, down)
 
-    def wheel(self, axis: Axis, steps: int) -> None:
+    def scroll(self, dx: int, dy: int) -> None:
         """Turn the wheel; down and to the right are positive."""
-        self._notify("PointerAxisDiscrete", "ui", _AXES[axis], steps)
+        for axis, steps in enumerate((dy, dx)):
+            if steps:
+                self._notify("PointerAxisDiscrete", "ui", axis, steps)
 
     def give_clipboard(self, kinds: Sequence[str]) -> None:
         """Own the clipboard and offer these MIME types."""
@@ -243,12 +242,13 @@ class MutterSession(Session):
             bus.listen(MUTTER, self._session, member, listener)
         bus.call(self._session, "Start")
         bus.call(self._session, "EnableClipboard", "a{sv}", {})
-        if not added.wait(_STREAM):
+        node = added.wait(_STREAM)
+        if node is None:
             raise BusError("the compositor captures nothing")
         parameters = bus.property(stream, "Parameters")
         regions[chosen] = region_told(parameters) or regions[chosen]
         self.monitors = regions
-        self.stream = Stream(added.body[0], regions[chosen], handle, str(parameters.get("mapping-id", ("s", ""))[1]))
+        self.stream = Stream(node[0], regions[chosen], handle, str(parameters.get("mapping-id", ("s", ""))[1]))
 
     @override
     def pipewire(self) -> int:

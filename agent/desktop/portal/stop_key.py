@@ -11,10 +11,10 @@ from jeepney import DBusAddress
 
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.linux.xkb import keysym_of
 from agent.desktop.portal.consent import PORTAL, ask_portal, portal_address
 from agent.desktop.portal.windows import EXTENSION, SHELL
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, parse_chord
-from agent.desktop.wayland.devices import keysym_of
 from agent.safety.stop import StopSwitch
 from foundation.files import write_atomically
 

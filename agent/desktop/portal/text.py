@@ -192,8 +192,8 @@ class PortalTextEntry(CheckedTextEntry):
 
     def __init__(
         self,
-        source: Callable[[], PortalInput],
-        clipboard: Callable[[], PortalClipboard],
+        source: PortalInput,
+        clipboard: PortalClipboard,
         open_windows: OpenWindows,
         composes: Callable[[], bool],
         told_app: Callable[[], str],
@@ -206,7 +206,7 @@ class PortalTextEntry(CheckedTextEntry):
 
     def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:
         app = self._told_app() if focus.windows is None else "" if focus.window is None else focus.window.app
-        clipboard = self._clipboard()
+        clipboard = self._clipboard
         if len(text) <= _KEYS_AT_FIRST and not takes_text(app, "completing") and self._type(text, focus):
             return
         if clipboard.lacks:
@@ -231,10 +231,10 @@ class PortalTextEntry(CheckedTextEntry):
 
     def _type(self, text: str, focus: FocusCheck) -> bool:
         """Type the text by keys. Return False, with nothing typed, if the keyboard cannot."""
-        strokes = None if self._composes() else self._source().strokes(text)
+        strokes = None if self._composes() else self._source.strokes(text)
         if strokes is None:
             return False
-        self._source().type(strokes, focus.before_key)
+        self._source.type(strokes, focus.before_key)
         return True
 
 

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from agent.core.geometry import Region
 from agent.desktop.linux.bus import Bus, BusError
-from agent.desktop.protocol.windows import Layer, Window, WindowId
+from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
 from agent.desktop.wayland.stacked import StackedWindow, StackedWindows
 from foundation.configs import configs_dir
 from foundation.errors import EnvironmentLacksError
@@ -45,7 +45,6 @@ class DescribedWindows(StackedWindows):
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._orders: dict[WindowId, int] = {}
 
     @abstractmethod
     def is_there(self) -> bool:
@@ -59,14 +58,9 @@ class DescribedWindows(StackedWindows):
     def read(self) -> list[StackedWindow]:
         with _telling_loss():
             described = self.describe()["windows"]
-        self._orders = {one["id"]: int(one["order"]) for one in described}
         # A window without a size is not placed yet.
         found = [_window(one) for one in described if min(*one["box"][2:], *one["outer"][2:]) >= 1]
         return sorted(found, key=lambda one: one.visible)
-
-    @override
-    def order(self, identifier: WindowId) -> int:
-        return self._orders.get(identifier, 0)
 
     @override
     def pointer(self) -> tuple[int, int]:
@@ -156,7 +150,8 @@ def _window(one: Mapping[str, Any]) -> StackedWindow:
     layer = Layer(
         window, box, outer, one["helper"], one["backdrop"], one["passing"], window.pid, frozenset(one["kinds"]), surface
     )
-    return StackedWindow(layer, one["shown"], one["focused"], "dialog" if one["dialog"] else "", one["owner"])
+    kind: WindowKind = "dialog" if one["dialog"] else ""
+    return StackedWindow(layer, one["shown"], one["focused"], kind, int(one["order"]), one["owner"])
 
 
 def open_described_windows(environ: Mapping[str, str]) -> DescribedWindows | None:

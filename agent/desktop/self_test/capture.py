@@ -95,9 +95,7 @@ def look_for(
 ) -> tuple[Finding, DesktopPoint | None]:
     """Find the window in a capture, swap its colours, and find it again. Return the finding and its top left corner.
 
-    Raises:
-        EnvironmentLacksError: the screen cannot be captured.
-        StoppedError: the stop switch was set.
+    Raises EnvironmentLacksError: the screen cannot be captured. StoppedError: the stop switch was set.
     """
     screen = desktop.screen
     deadline = time.monotonic() + PATIENCE

@@ -18,14 +18,8 @@ from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
-_KEYSYMS: dict[str, str] = load_config("keys.toml")["keysyms"]
 #: Key and button codes of Linux.
 EVDEV = load_config("evdev.toml")
-
-
-def keysym_of(key: str) -> str:
-    """Return the keysym name of a key of `agent.core.keys`."""
-    return key if len(key) == 1 else _KEYSYMS.get(key, key.title())
 
 
 class Stroke(NamedTuple):

@@ -55,7 +55,7 @@ class WlrootsDesktop(WaylandDesktop):
 
     @cached_property
     def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached
-        return WlrootsTextEntry(lambda: self._input, self.open_windows)
+        return WlrootsTextEntry(self._input, self.open_windows)
 
     @override
     def open_windows(self) -> Windows | None:

@@ -262,12 +262,12 @@ class WlrootsInput(WaylandInput):
 class WlrootsTextEntry(CheckedTextEntry):
     """Enters all text by keys of our own keyboard, which touches no clipboard. Inner line ends are Enter too."""
 
-    def __init__(self, source: Callable[[], WlrootsInput], open_windows: OpenWindows) -> None:
+    def __init__(self, source: WlrootsInput, open_windows: OpenWindows) -> None:
         super().__init__(open_windows)
         self._source = source
 
     def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:  # noqa: ARG002
-        self._source().type(text, focus.before_key)
+        self._source.type(text, focus.before_key)
 
 
 def release_buttons(path: str, buttons: Sequence[int]) -> None:

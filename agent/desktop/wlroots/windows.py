@@ -19,10 +19,10 @@ from typing import Any
 from typing_extensions import override
 
 from agent.core.geometry import Region
+from agent.desktop.linux.xkb import keysym_of
 from agent.desktop.protocol.desktop import parse_chord
 from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind, Windows
 from agent.desktop.wayland.desktop import Pointer
-from agent.desktop.wayland.devices import keysym_of
 from agent.desktop.wayland.stacked import StackedWindow, StackedWindows
 from agent.desktop.wayland.wire import Arguments, Connection
 from agent.safety.stop import StopSwitch
@@ -91,14 +91,6 @@ class Sway:
         return data
 
 
-def open_sway() -> Sway | None:
-    """Connect to the sway of this process's environment. Return None if there is none."""
-    path = os.environ.get("SWAYSOCK")
-    with suppress(EnvironmentLacksError):
-        return Sway(path) if path else None
-    return None
-
-
 def _gone(error: Exception) -> EnvironmentLacksError:
     return EnvironmentLacksError(f"sway went away ({error}).", "Is the session still running?")
 
@@ -116,10 +108,6 @@ class SwayWindows(StackedWindows):
         found = [_described(node, floating=floating) for node, floating in _leaves(self._sway.ask(GET_TREE))]
         found.sort(key=lambda one: one[0])
         return [window for _, window in found]
-
-    @override
-    def order(self, identifier: WindowId) -> int:
-        return int(str(identifier))
 
     @override
     def pointer(self) -> tuple[int, int]:
@@ -159,14 +147,16 @@ def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, 
     surface = (left - geometry.get("x", 0), top - geometry.get("y", 0)) if native else None
     layer = Layer(window, box, outer, client=window.pid, surface=surface)
     visible = bool(node.get("visible"))
-    one = StackedWindow(layer, visible, bool(node.get("focused")), "dialog" if floating else "")
+    one = StackedWindow(layer, visible, bool(node.get("focused")), "dialog" if floating else "", int(node["id"]))
     return (visible, bool(node.get("fullscreen_mode")), floating), one
 
 
 def open_windows(pointer: Pointer | None = None) -> SwayWindows | None:
     """Connect to the windows of this process's sway; None without sway. A caller that moves the pointer passes it."""
-    sway = open_sway()
-    return None if sway is None else SwayWindows(sway, pointer or Pointer((0, 0)))
+    path = os.environ.get("SWAYSOCK")
+    with suppress(EnvironmentLacksError):
+        return SwayWindows(Sway(path), pointer or Pointer((0, 0))) if path else None
+    return None
 
 
 class SwayStopKey:

@@ -10,10 +10,10 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from agent.desktop.linux.xkb import keysym_of
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, parse_chord
 from agent.desktop.x11.connection import display_lost, keys_down, open_display
 from agent.safety.stop import StopSwitch
-from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
 #: Seconds between two polls of the pointer. Nobody can move it into a corner and back faster, and 20 requests a second
@@ -32,7 +32,6 @@ _MODIFIERS = {
 }
 #: Masks of Caps Lock, Num Lock and other modifiers that may be active besides the chord, perhaps by the agent's hand.
 _OTHERS = (2, 16, 32, 64, 128)
-_KEYSYMS: dict[str, str] = load_config("keys.toml")["keysyms"]
 
 
 class DisplayWatch:
@@ -116,7 +115,7 @@ class StopKey:
         def codes(names: tuple[str, ...]) -> frozenset[int]:
             return frozenset(code for name in names if (code := display.keysym_to_keycode(XK.string_to_keysym(name))))
 
-        keys = codes((key if len(key) == 1 else _KEYSYMS.get(key, key.title()),))
+        keys = codes((keysym_of(key),))
         # The chord is pressed if each of these sets has a key that is down.
         self._wanted = [keys, *(codes(_MODIFIERS[modifier][1]) for modifier in modifiers)] if keys else []
         mask = sum(_MODIFIERS[modifier][0] for modifier in modifiers)
