@@ -146,7 +146,7 @@ def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto", monito
         return
     if chosen == "wlroots":
         from agent.desktop.wayland.wire import socket_of
-        from agent.desktop.wlroots.screen import WlrootsScreen
+        from agent.desktop.wlroots.desktop import WlrootsScreen
 
         WlrootsScreen(socket_of(environ), monitor).close()
     else:

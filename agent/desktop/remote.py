@@ -290,7 +290,7 @@ class _NoApplications:
 class RemoteDesktop(PortableDesktop):
     """Another machine's desktop. `OpenDesktop` describes arguments and errors."""
 
-    def __init__(self, url: str, stop: StopSwitch, monitor: int | None = None, _environ: object = None) -> None:
+    def __init__(self, url: str, stop: StopSwitch, monitor: int | None = None) -> None:
         if monitor not in (None, 1):
             raise UsageError(f"There is no monitor {monitor}: another machine shows one picture.", "Leave it out.")
         self.name = url

@@ -21,9 +21,8 @@ from stubs.gnome import PlainGnome
 
 from agent.core.geometry import Region
 from agent.desktop.portal import takeover
-from agent.desktop.portal.stop_key import ShellStopKey
 from agent.desktop.portal.takeover import IdleWatch, tells_idle, terminal_has_focus
-from agent.desktop.portal.windows import DescribedWindows, has_extension, open_described_windows
+from agent.desktop.portal.windows import DescribedWindows, ShellStopKey, has_extension, open_described_windows
 from agent.desktop.protocol.desktop import TakeoverWatch
 from agent.desktop.protocol.hand import Rest
 from agent.safety.stop import StopSwitch

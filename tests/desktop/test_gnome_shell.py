@@ -40,20 +40,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield found
 
 
-@pytest.fixture
-def stop() -> StopSwitch:
-    return StopSwitch()
-
-
-@pytest.fixture
-def desktop(bench: Bench, stop: StopSwitch) -> Iterator[Desktop]:
-    found = bench.open(stop)
-    yield found
-    found.hand.close()
-    found.screen.close()
-    found.close()
-
-
 def test_the_application_with_the_focus_tells_its_name(bench: Bench, desktop: Desktop) -> None:
     desktop.hand.perform(Click(ENTRY))
     address = session_bus(bench.server.environ)

@@ -36,7 +36,7 @@ window = tkinter.Tk(); window.geometry("600x400+100+100"); window.title("deaf");
 def desk(sandbox):
     """A hand in a sandbox, and its stop switch."""
     from agent.desktop.input.hand import InputHand
-    from agent.desktop.x11.input import X11Input
+    from agent.desktop.x11.desktop import X11Input
 
     stop = StopSwitch()
     hand = InputHand(stop, X11Input(stop), X11TextEntry(), Launcher(sandbox.environ, open_windows))

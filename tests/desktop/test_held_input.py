@@ -29,7 +29,7 @@ from agent.desktop.input.hand import InputHand
 from agent.desktop.protocol.desktop import TextEntry
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.input import Releaser, X11Input
+from agent.desktop.x11.desktop import Releaser, X11Input
 from agent.desktop.x11.windows import open_windows
 from agent.safety.held_input import Held
 from agent.safety.stop import StopSwitch

@@ -12,8 +12,7 @@ from agent.desktop.protocol.desktop import DEFAULT_CHORD, TakeoverWatch, parse_c
 from agent.desktop.protocol.hand import Rest
 from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.x11 import watches as watch
-from agent.desktop.x11.person import Look, Takeover, TakeoverJudge
-from agent.desktop.x11.watches import DisplayWatch, StopKey
+from agent.desktop.x11.watches import DisplayWatch, Look, StopKey, Takeover, TakeoverJudge
 from agent.desktop.x11.windows import VisibleParts
 from agent.run.control.steering import Steering
 from agent.safety.stop import StopSwitch

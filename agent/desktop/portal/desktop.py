@@ -11,10 +11,15 @@ from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.input import PortalInput, open_libei
 from agent.desktop.portal.screen import PortalScreen
 from agent.desktop.portal.session import Session
-from agent.desktop.portal.stop_key import PortalStopKey, ShellStopKey, has_shortcuts
 from agent.desktop.portal.takeover import IdleWatch, active_application, tells_idle, terminal_has_focus
 from agent.desktop.portal.text import PortalClipboard, PortalTextEntry, composes
-from agent.desktop.portal.windows import has_extension, open_described_windows
+from agent.desktop.portal.windows import (
+    PortalStopKey,
+    ShellStopKey,
+    has_extension,
+    has_shortcuts,
+    open_described_windows,
+)
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Abilities, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.trees.switch import session_bus

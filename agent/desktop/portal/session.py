@@ -68,7 +68,7 @@ class Session(ABC):
         self._held: tuple[Sequence[str], bool] = ((), False)  # the last state of the clipboard
 
     @abstractmethod
-    def _call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:
+    def call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:
         """Call a method of the session."""
 
     @abstractmethod
@@ -110,22 +110,6 @@ class Session(ABC):
         for axis, steps in enumerate((dy, dx)):
             if steps:
                 self._notify("PointerAxisDiscrete", "ui", axis, steps)
-
-    def give_clipboard(self, kinds: Sequence[str]) -> None:
-        """Own the clipboard and offer these MIME types."""
-        self._call(CLIPBOARD, "SetSelection", "a{sv}", {self.mime_types: ("as", list(kinds))})
-
-    def read_clipboard(self, kind: str) -> int:
-        """Return a pipe with the clipboard's content as this MIME type; the caller closes it."""
-        return self._file(CLIPBOARD, "SelectionRead", "s", kind)
-
-    def write_clipboard(self, serial: int) -> int:
-        """Return a pipe for a transfer's data; the caller closes it."""
-        return self._file(CLIPBOARD, "SelectionWrite", "u", serial)
-
-    def clipboard_written(self, serial: int, *, done: bool) -> None:
-        """Report whether the transfer's data was written to the pipe."""
-        self._call(CLIPBOARD, "SelectionWriteDone", "ub", serial, done)
 
     def listen_clipboard(
         self, changed: Callable[[Sequence[str], bool], object], wanted: Callable[[str, int], object]
@@ -179,8 +163,9 @@ class Session(ABC):
                 self._end()
             self._bus.close()
 
-    def _file(self, interface: str, member: str, signature: str, *body: Any) -> int:
-        return int(self._call(interface, member, signature, *body)[0].to_raw_fd())
+    def file(self, interface: str, member: str, signature: str, *body: Any) -> int:
+        """Call a method that returns a file descriptor, which the caller closes."""
+        return int(self.call(interface, member, signature, *body)[0].to_raw_fd())
 
 
 MUTTER = "org.gnome.Mutter.RemoteDesktop"
@@ -264,13 +249,13 @@ class MutterSession(Session):
     @override
     def eis(self) -> int | None:
         with suppress(BusError):  # since GNOME 45
-            return self._file(REMOTE, "ConnectToEIS", "a{sv}", {})
+            return self.file(REMOTE, "ConnectToEIS", "a{sv}", {})
         return None
 
     def _notify(self, member: str, signature: str, *body: Any) -> None:
-        self._call(REMOTE, f"Notify{member}", signature, *body)
+        self.call(REMOTE, f"Notify{member}", signature, *body)
 
-    def _call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:  # noqa: ARG002
+    def call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:  # noqa: ARG002
         return self._bus.call(self._session, member, signature, *body)
 
     def _end(self) -> None:

@@ -16,7 +16,7 @@ from agent.desktop.apps.catalogue import takes_text
 from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.input import PortalInput
-from agent.desktop.portal.session import Session
+from agent.desktop.portal.session import CLIPBOARD, Session
 from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import OpenWindows
@@ -68,7 +68,7 @@ class PortalClipboard:
             return self._given.get(kind)
         with self._reading:
             try:
-                file = self._session.read_clipboard(kind)
+                file = self._session.file(CLIPBOARD, "SelectionRead", "s", kind)
             except BusError as error:
                 raise HungError from error
             try:
@@ -125,7 +125,8 @@ class PortalClipboard:
 
     def _give(self, kinds: Mapping[str, bytes]) -> None:
         self._given = kinds or _EMPTY
-        self._session.give_clipboard(list(self._given))
+        offered = {self._session.mime_types: ("as", [*self._given])}
+        self._session.call(CLIPBOARD, "SetSelection", "a{sv}", offered)
         self._kinds, self._ours = list(kinds), True
 
     def _changed(self, kinds: Sequence[str], ours: bool) -> None:
@@ -141,8 +142,8 @@ class PortalClipboard:
             data = self._given.get(kind)
             try:
                 if data is not None:
-                    write_all(self._session.write_clipboard(serial), data)
-                self._session.clipboard_written(serial, done=data is not None)
+                    write_all(self._session.file(CLIPBOARD, "SelectionWrite", "u", serial), data)
+                self._session.call(CLIPBOARD, "SelectionWriteDone", "ub", serial, data is not None)
             except BusError:
                 continue
             if kind in _TEXT:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from agent.core.geometry import around
-from agent.desktop.input.helper_process import HelperProcess
+from agent.desktop.programs import HelperProcess
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.protocol.windows import OpenWindows
 from agent.desktop.wayland.desktop import CheckedTextEntry, FocusCheck, Pointer, WaylandInput
@@ -42,19 +42,19 @@ class Keymap:
     """The present position of each character. Named keys and the US layout's own characters never move."""
 
     def __init__(self) -> None:
-        self._spare: dict[str, int] = {}  # characters on spare keys, most recently used last
+        self._spare: dict[str, int] = {}  # characters on the first spare keys
 
     def add(self, characters: Iterable[str]) -> bool:
-        """Make room for all these characters (see `portions` for how many fit). Return whether the keymap changed."""
+        """Add all these characters (see `portions` for how many fit). Return whether the keymap changed.
+
+        If there is no room beside earlier ones, these are forgotten.
+        """
         wanted = dict.fromkeys(one for one in characters if not _is_there(one))
         fresh = [one for one in wanted if one not in self._spare]
-        for one in wanted:
-            if one in self._spare:  # becomes the most recently used
-                self._spare[one] = self._spare.pop(one)
+        if len(self._spare) + len(fresh) > len(_SPARE):
+            self._spare, fresh = {}, [*wanted]
         for one in fresh:
-            taken = set(self._spare.values())
-            free = next((code for code in _SPARE if code not in taken), None)
-            self._spare[one] = self._spare.pop(next(iter(self._spare))) if free is None else free
+            self._spare[one] = _SPARE[len(self._spare)]
         return bool(fresh)
 
     def of_key(self, name: str) -> Stroke | None:

@@ -278,7 +278,6 @@ class X11TextEntry:
 
     def __init__(self, pid_here: Callable[[int], int] = lambda pid: pid) -> None:
         self._number_here = pid_here
-        self._programs: dict[tuple[int, int, str], Program] = {}
         if shutil.which("xclip") is None:
             raise EnvironmentLacksError("The program xclip is missing.", "Install it: apt-get install xclip.")
 
@@ -291,13 +290,8 @@ class X11TextEntry:
             _Entering(display, text, press, check_stop, self._program).enter()
 
     def _program(self, receiver: Receiver) -> Program:
-        """Return the program that shows a window, inspected only once."""
-        if receiver.window.pid is None:
-            return Program()
-        key = receiver.client, receiver.window.pid, receiver.window.app
-        if key not in self._programs:
-            self._programs[key] = Program.of(self._number_here(receiver.window.pid))
-        return self._programs[key]
+        pid = receiver.window.pid
+        return Program() if pid is None else Program.of(self._number_here(pid))
 
 
 class _Entering:
