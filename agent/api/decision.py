@@ -22,9 +22,8 @@ from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.remembered import recalled
 from agent.run.models.roles import ServedModel
 from agent.screen.capture import Frame
-from agent.screen.encode import EncodedImage, encode, fit
+from agent.screen.encode import EncodedImage, encode, fit, resize
 from agent.screen.outline import Element, Outline
-from agent.screen.pixels import resize
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 

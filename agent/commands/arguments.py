@@ -30,7 +30,7 @@ def size(text: str) -> "Size":
 
 def sandbox_size(text: str) -> "Size":
     """Parse the size of a sandbox's screen. Raises UsageError: no desktop can be used at that size."""
-    from agent.sandbox.display import check_size
+    from agent.sandbox.start import check_size
 
     wanted = size(text)
     check_size(wanted)

@@ -5,19 +5,10 @@ import time
 
 
 def open_bus_socket(path: str, seconds: float, *, files: bool = False) -> socket.socket:
-    """Return an authenticated, blocking socket on which D-Bus messages can be sent.
+    """Return an authenticated, blocking socket for D-Bus messages, with file descriptors if `files`. Raises OSError.
 
-    Authenticates with EXTERNAL, but states no uid: the bus then takes the uid from the socket credentials. A bus
-    rejects a client whose stated uid differs from its socket credentials. In a sandbox's user namespace, our uid may
-    differ from the uid that the bus sees.
-
-    Args:
-        path: of the bus's socket; an abstract socket begins with a NUL character.
-        seconds: timeout for connecting and authenticating together.
-        files: whether messages can carry file descriptors.
-
-    Raises:
-        OSError: there is no bus, it rejects us, or it does not answer in time.
+    Authenticates with EXTERNAL, but states no uid: in a sandbox's user namespace, ours may differ from the uid in the
+    socket credentials, and a bus rejects a client whose stated uid differs from these.
     """
     deadline = time.monotonic() + seconds
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -40,7 +40,7 @@ def open_desktop(
     `OpenDesktop` describes the other arguments.
     """
     if remote is not None:
-        from agent.desktop.remote.desktop import RemoteDesktop
+        from agent.desktop.remote import RemoteDesktop
 
         return RemoteDesktop(remote, stop, monitor)
     session = os.environ if environ is None else environ
@@ -52,7 +52,7 @@ def open_desktop(
         case "portal":
             from agent.desktop.portal.consent import open_portal
             from agent.desktop.portal.desktop import PortalDesktop
-            from agent.desktop.portal.mutter import open_mutter
+            from agent.desktop.portal.session import open_mutter
 
             def open_session(stop: StopSwitch, monitor: int | None) -> "Session":
                 # The portal's dialog asks the person. In our own sandbox there is nobody to ask.
@@ -63,7 +63,7 @@ def open_desktop(
             from agent.desktop.x11.desktop import X11Desktop
 
             return X11Desktop(stop, monitor, environ)
-    from agent.desktop.portable.desktop import PortableDesktop
+    from agent.desktop.portable import PortableDesktop
 
     return PortableDesktop(stop, monitor, environ)
 
@@ -71,8 +71,7 @@ def open_desktop(
 def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
     """Open a connection to the windows of this process's desktop, for the calling thread; None if they are unknown.
 
-    Args:
-        session: the environment that names the session bus; None for this process's own.
+    `session` is the environment that names the session bus; None for this process's own.
     """
     session = os.environ if session is None else session
     with suppress(EnvironmentLacksError):
@@ -82,7 +81,7 @@ def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
 
                 return windows_of_display()
             case "wlroots":
-                from agent.desktop.wlroots.sway import open_windows as windows_of_sway
+                from agent.desktop.wlroots.windows import open_windows as windows_of_sway
 
                 return windows_of_sway()
             case "portal":
@@ -102,7 +101,7 @@ def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> 
     if not _has_displays():
         return [], []
     if environ.get("WAYLAND_DISPLAY") and kind != "x11":
-        from agent.desktop.wayland.layout import describe_display as of_compositor
+        from agent.desktop.wayland.devices import describe_display as of_compositor
         from agent.desktop.wayland.wire import socket_of
 
         return of_compositor(socket_of(environ))
@@ -138,22 +137,20 @@ def wants_portal(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool
 
 
 def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto", monitor: int | None = None) -> None:
-    """Check whether a desktop can be used, and has a monitor.
+    """Raise EnvironmentLacksError if no desktop can be used, and UsageError if it has no such monitor.
 
     The portal's monitors are known only after the person has agreed.
-
-    Raises EnvironmentLacksError: no desktop can be used. UsageError: it has no such monitor.
     """
     chosen = _chosen(environ, kind)
     if monitor is None or chosen == "portal":
         return
     if chosen == "wlroots":
         from agent.desktop.wayland.wire import socket_of
-        from agent.desktop.wlroots.screen import WlrootsScreen
+        from agent.desktop.wlroots.desktop import WlrootsScreen
 
         WlrootsScreen(socket_of(environ), monitor).close()
     else:
-        from agent.desktop.portable.screen import MssScreen
+        from agent.desktop.portable import MssScreen
 
         MssScreen(monitor).close()
 
@@ -180,15 +177,9 @@ def needed_programs() -> dict[str, str]:
 def _chosen(
     environ: Mapping[str, str], kind: DesktopKind = "auto", session: Mapping[str, str] | None = None
 ) -> Literal["x11", "wlroots", "portal", "portable"]:
-    """Return which kind of desktop to open.
+    """Return which kind of desktop to open. Raises EnvironmentLacksError: none can be used.
 
-    Args:
-        environ: the environment that names the display.
-        kind: what the person asked for.
-        session: the environment that names the session bus; None for `environ`.
-
-    Raises:
-        EnvironmentLacksError: no desktop can be used.
+    `environ` names the display, `session` the session bus (None: `environ` does); `kind` is what the person asked for.
     """
     if not _has_displays():
         return "portable"
@@ -225,10 +216,11 @@ def _chosen(
 
 def portal_lacks(session: Mapping[str, str]) -> str:
     """Say why the portal cannot be used, as a sentence; "" if it can."""
-    from agent.desktop.portal import consent, mutter
+    from agent.desktop.portal.consent import missing_on
+    from agent.desktop.portal.session import mutter_lacks
 
     try:
-        return mutter.missing_on(session) if MARK in session else consent.missing_on(session)
+        return mutter_lacks(session) if MARK in session else missing_on(session)
     except EnvironmentLacksError as error:
         return error.what
 

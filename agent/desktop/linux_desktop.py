@@ -43,8 +43,4 @@ class LinuxDesktop(ABC):
         if windows is None:
             return None
         find_bus = partial(buses, session_bus(self._environ), self._accessibility_bus(windows))
-        return AtspiElements(find_bus, windows, self.monitors, self._number_outside)
-
-    def _number_outside(self, pid: int) -> int:
-        """Translate a PID from a window or the bus of a sandbox into our PID namespace."""
-        return host_pid(pid, self._environ)
+        return AtspiElements(find_bus, windows, self.monitors, partial(host_pid, environ=self._environ))

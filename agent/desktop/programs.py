@@ -1,4 +1,4 @@
-"""Starts programs, directly or inside a sandbox.
+"""Starts programs, directly or inside a sandbox; and helper processes of our own.
 
 The environment of a sandbox names the socket of the sandbox's launcher, which starts programs on request. In any other
 environment, a program is a normal subprocess.
@@ -9,9 +9,11 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from foundation.processes import marked_processes, pid_here
@@ -64,11 +66,7 @@ class Started(Protocol):
 
 
 def start_program(command: Sequence[str], environ: Mapping[str, str], folder: str | None = None) -> Started:
-    """Start a detached program without input or output, in the sandbox that its environment names.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    """Start a detached program without input or output, in the sandbox that its environment names. Raises OSError."""
     if LAUNCHER_SOCKET in environ:
         return start_inside(command, environ, folder)
     return subprocess.Popen(
@@ -86,13 +84,10 @@ def start_inside(
     stdout: int = subprocess.DEVNULL,
     stderr: int = subprocess.DEVNULL,
 ) -> "Inside":
-    """Start a program in the sandbox that its environment names.
+    """Start a program in the sandbox that its environment names. Raises OSError: it cannot, or the sandbox has ended.
 
     The program is looked up in the sandbox's PATH. Its working directory is `folder`, or its home for None. `stdin`,
     `stdout` and `stderr` are file descriptors, DEVNULL or PIPE.
-
-    Raises:
-        OSError: it cannot be started, or the sandbox has ended.
     """
     ours: dict[str, IO[bytes]] = {}
     with ExitStack() as theirs, ExitStack() as failed:
@@ -188,17 +183,15 @@ class Inside:
 
 
 def run_inside(
-    command: Sequence[str], environ: Mapping[str, str], timeout: float, folder: str | None = None
+    command: Sequence[str], environ: Mapping[str, str], timeout: float
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a program in the sandbox that its environment names, and wait until it ends.
+    """Run a program in the sandbox that its environment names, to its end.
 
-    Raises:
-        OSError: it cannot be started.
-        subprocess.TimeoutExpired: it was killed after `timeout` seconds.
+    Raises OSError: it cannot be started. TimeoutExpired: it was killed after `timeout` seconds.
     """
     # Files, not pipes: a background process that the program leaves behind may keep a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        program = start_inside(command, environ, folder, stdout=out.fileno(), stderr=err.fileno())
+        program = start_inside(command, environ, stdout=out.fileno(), stderr=err.fileno())
         try:
             status = program.wait(timeout)
         except BaseException:
@@ -209,3 +202,41 @@ def run_inside(
             file.seek(0)
             outputs.append(file.read().decode("utf-8", "replace"))
     return subprocess.CompletedProcess(list(command), status, *outputs)
+
+
+_END_TIMEOUT = 2.0
+
+
+class HelperProcess:
+    """Runs a program of ours that reads lines from standard input, until it is closed or this process ends.
+
+    Never raises: without the helper, the hand still releases by itself.
+    """
+
+    def __init__(self, program: Path, *arguments: str, files: Sequence[int] = ()) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        with suppress(OSError):
+            self._process = subprocess.Popen(
+                # -P: no module is imported from the program's own folder
+                [sys.executable, "-P", str(program), *arguments], env=bare_environ(), pass_fds=files, bufsize=0,
+                start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            assert self._process.stdin is not None
+            os.set_blocking(self._process.stdin.fileno(), False)  # a helper that hangs must not hang the hand
+
+    def tell(self, line: str) -> None:
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with suppress(OSError, ValueError):  # the process ended
+                os.write(process.stdin.fileno(), f"{line}\n".encode())
+
+    def close(self) -> None:
+        """End the process, which first releases what is still down. Safe to call twice."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            process.communicate(timeout=_END_TIMEOUT)  # closes its standard input
+        except subprocess.TimeoutExpired:  # the display does not answer the process either
+            process.kill()
+            process.wait()

@@ -20,11 +20,9 @@ from typing import Any
 
 from agent.core.geometry import Size
 from agent.desktop.programs import MARK, Inside, marked, run_inside, start_inside
-from agent.sandbox.display import check_size, release
 from agent.sandbox.isolation import Network, open_sockets, why_not
-from agent.sandbox.locales import locale_environ
-from agent.sandbox.sessions import install_line, load_session
-from agent.sandbox.start import apply, display_of, start
+from agent.sandbox.sessions import install_line, load_session, locale_environ
+from agent.sandbox.start import apply, check_size, display_of, release, start
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from foundation.processes import end_marked
 

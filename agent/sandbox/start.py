@@ -1,28 +1,113 @@
-"""Starts one sandbox desktop with its own home, session bus and X cookie."""
+"""Starts a sandbox desktop: its home, session bus and X display with a cookie, or a compositor that is set up here."""
 
 import os
+import random
+import secrets
 import shutil
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from jeepney import DBusAddress
+
 from agent.core.geometry import Size
-from agent.desktop.factory import open_windows
-from agent.desktop.programs import LAUNCHER_SOCKET, start_inside
-from agent.sandbox import wayland
-from agent.sandbox.display import keep_name, reserve, write_cookie
+from agent.desktop.factory import check_display, open_windows
+from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.programs import LAUNCHER_SOCKET, run_inside, start_inside
 from agent.sandbox.isolation import Network, isolated, python_inside
 from agent.sandbox.sessions import Session
 from foundation.configs import configs_dir
-from foundation.errors import EnvironmentLacksError
+from foundation.errors import EnvironmentLacksError, UsageError
+
+#: Folder of the X servers' sockets.
+SOCKETS = Path("/tmp/.X11-unix")  # noqa: S108 -- all programs expect it here
+#: Lower numbers belong to servers that take the first free number, and to displays forwarded over SSH.
+_NUMBERS = range(100, 10_000)
+_TRIES = 50
+#: FamilyLocal in an Xauthority file (libXau).
+_LOCAL = 256
+
+
+def reserve(folder: Path, *, elsewhere: bool) -> int:
+    """Reserve a display number that no other X server uses.
+
+    With `elsewhere`, the server's socket is in the sandbox's own /tmp, and a symbolic link to it reserves the number.
+    Raises EnvironmentLacksError if there is no folder for sockets.
+    """
+    problem: OSError | None = None
+    for number in random.sample(_NUMBERS, _TRIES):
+        place = SOCKETS / f"X{number}"
+        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as one:
+            answers = one.connect_ex(f"\0{SOCKETS}/X{number}") == 0
+        if answers or (SOCKETS.parent / f".X{number}-lock").exists():
+            continue
+        try:
+            SOCKETS.mkdir(mode=0o1777, exist_ok=True)
+            if elsewhere:
+                place.symlink_to(inside(folder) / place.name)
+            elif os.path.lexists(place):
+                continue
+            return number
+        except OSError as error:
+            problem = error
+    raise EnvironmentLacksError(
+        f"The sandbox's display gets no socket in {SOCKETS} ({problem or 'all numbers are taken'}).",
+        "May you write there? It is made when the machine starts.",
+    )
+
+
+def release(folder: Path) -> None:
+    """Remove the link to a sandbox's socket, and links to sandboxes that are gone."""
+    target = inside(folder)
+    with suppress(OSError):
+        for place in SOCKETS.iterdir():
+            with suppress(OSError):
+                destination = place.readlink() if place.is_symlink() else place
+                lost = destination.parent.match("mai-agent-sandbox-*/tmp/.X11-unix") and not destination.parent.exists()
+                if destination.parent == target or lost:
+                    place.unlink()
+
+
+def inside(folder: Path) -> Path:
+    """Return the path of the sandbox's socket folder as seen from outside."""
+    return folder / "tmp" / SOCKETS.name
+
+
+def write_cookie(path: Path, number: int) -> None:
+    """Write a new X cookie for a display of this machine."""
+    fields = (os.uname().nodename.encode(), str(number).encode(), b"MIT-MAGIC-COOKIE-1", secrets.token_bytes(16))
+    record = struct.pack(">H", _LOCAL) + b"".join(struct.pack(">H", len(field)) + field for field in fields)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(record)
+
+
+#: On a smaller screen, dialogs of the common desktops do not fit.
+SMALLEST = Size(640, 480)
+#: 8K in both orientations: 236 MB for the display, and as much for each screenshot in memory.
+LONGEST = 7680
+
+
+def check_size(size: Size) -> None:
+    """Raise UsageError for a size at which a desktop is not usable."""
+    if size.width < SMALLEST.width or size.height < SMALLEST.height:
+        raise UsageError(f"A sandbox of {size} is too small: its windows would not fit.", f"Take at least {SMALLEST}.")
+    if max(size.width, size.height) > LONGEST:
+        raise UsageError(f"A sandbox of {size} is too large.", f"Take at most {LONGEST} on a side.")
+
 
 Environ: TypeAlias = dict[str, str]
 
 _START_TIMEOUT = 60.0
+_POLL = 0.05
+#: Timeout in seconds for one command to a compositor.
+_PATIENCE = 5.0
+_SHELL = DBusAddress("/org/gnome/Shell", "org.gnome.Shell", "org.gnome.Shell")
 #: Environment variables of a display.
 _DISPLAY = ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK")
 #: Environment variables that the sandbox inherits.
@@ -41,9 +126,8 @@ def start(
     """Start the desktop in an empty folder, wait until it is ready, and return its environment variables.
 
     Also sets this process's display (see `apply`). `own` are additional variables for the desktop, `network` is None
-    without isolation, `owner` holds resources that must live as long as the desktop (None if it outlives this process),
-    and an exception from `check` ends the start. Raises EnvironmentLacksError if the desktop does not start; programs
-    that were started keep running then.
+    without isolation, `owner` holds resources that must live as long as the desktop (None if it outlives this process).
+    Raises EnvironmentLacksError, and what `check` raises; programs that were started keep running then.
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     named = {name: value.format(folder=folder) for name, value in session.environment.items()}
@@ -52,10 +136,10 @@ def start(
     environ = {"LANG": "C.UTF-8"} | kept | named | own
     _make_home(folder, session, environ)
     if session.display == "x11":
-        environ |= _name_display(folder, network, owner)
+        environ |= _name_display(folder, network)
     else:
         (folder / "cookie").touch(mode=0o600)
-        environ |= wayland.names(session.display, folder)
+        environ |= _name_compositor(session, folder)
     environ |= _open_door(folder, environ, network, owner, ordinary=session.ordinary)
     if session.display == "x11":
         _start_display(size, environ, check)
@@ -70,7 +154,7 @@ def start(
         if session.display == "x11":
             _wait_until_ready(session, check)
         else:
-            wayland.set_up(session.display, environ, size, session.wallpaper, _START_TIMEOUT, check)
+            _wait_for_compositor(session, environ, size, check)
     except BaseException:
         os.environ.clear()
         os.environ.update(before)
@@ -127,13 +211,18 @@ def _finish(command: list[str], environ: Environ) -> None:
     )
 
 
-def _name_display(folder: Path, network: Network | None, owner: ExitStack | None) -> Environ:
+def _name_display(folder: Path, network: Network | None) -> Environ:
     """Reserve an X display number and write its cookie. Return the variables that name both."""
     number = reserve(folder, elsewhere=network is not None)
     write_cookie(folder / "cookie", number)
-    if network == "none" and owner is not None and (name := keep_name(number)):
-        owner.enter_context(name)
     return {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie"}
+
+
+def _name_compositor(session: Session, folder: Path) -> Environ:
+    """Return the variables of a compositor. Sway uses the given SWAYSOCK, and the first free name for its display."""
+    if session.display == "mutter":
+        return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-0"}
+    return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-1", "SWAYSOCK": f"{folder}/run/sway.sock"}
 
 
 def _open_door(
@@ -228,15 +317,62 @@ def _wait_until_ready(session: Session, check: Callable[[], None]) -> None:
         raise EnvironmentLacksError("The sandbox's display takes no connection.", "Is the machine very busy?")
     display: Any = Display()
     with closing(windows), closing(display):
-        deadline = time.monotonic() + _START_TIMEOUT
         manager, root = display.intern_atom("_NET_SUPPORTING_WM_CHECK"), display.screen().root
-        while not (
-            root.get_full_property(manager, 0)
-            and session.windows <= {window.app.lower() for window in windows.windows()}
-        ):
-            if time.monotonic() >= deadline:
-                raise EnvironmentLacksError(
-                    f"The sandbox's desktop ({session.title}) did not come up in time.", "Is the machine very busy?"
-                )
-            check()
-            time.sleep(0.05)
+
+        def is_ready() -> bool:
+            shown = {window.app.lower() for window in windows.windows()}
+            return bool(root.get_full_property(manager, 0)) and session.windows <= shown
+
+        _wait_until(is_ready, f"The sandbox's desktop ({session.title})", check)
+
+
+def _wait_for_compositor(session: Session, environ: Environ, size: Size, check: Callable[[], None]) -> None:
+    """Wait until the compositor listens, and set up its only monitor."""
+    overview = Overview(environ)
+
+    def is_ready() -> bool:
+        if not Path(environ["WAYLAND_DISPLAY"]).exists():
+            return False
+        return overview.closed() if session.display == "mutter" else _told(environ, size, session.wallpaper)
+
+    _wait_until(is_ready, "The sandbox's compositor", check)
+    check_display(environ)
+
+
+def _wait_until(is_ready: Callable[[], bool], what: str, check: Callable[[], None]) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT
+    while not is_ready():
+        if time.monotonic() >= deadline:
+            raise EnvironmentLacksError(f"{what} did not come up in time.", "Is the machine very busy?")
+        check()
+        time.sleep(_POLL)
+
+
+def _told(environ: Environ, size: Size, colour: str) -> bool:
+    """Configure sway's monitor, with this background (#rrggbb). Return whether sway accepted it."""
+    output = f"output HEADLESS-1 resolution {size} position 0 0 scale 1 background {colour} solid_color"
+    try:
+        return run_inside(("swaymsg", output), environ, _PATIENCE).returncode == 0
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+class Overview:
+    """The overview that GNOME Shell opens when it has started."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._was_open = False
+
+    def closed(self) -> bool:
+        """Close it if it is open. Return whether it was open once and is closed now.
+
+        A busy shell may close the overview but answer too late, so the call remembers what earlier calls saw.
+        """
+        with suppress(BusError), Bus(self._environ, _PATIENCE) as bus:
+            if not bus.property(_SHELL, "OverviewActive"):
+                return self._was_open
+            self._was_open = True
+            properties = _SHELL.with_interface("org.freedesktop.DBus.Properties")
+            bus.call(properties, "Set", "ssv", _SHELL.interface, "OverviewActive", ("b", False))
+        return False

@@ -13,10 +13,8 @@ from typing import NamedTuple
 from agent.core.geometry import DesktopPoint, Region, Viewport, around
 from agent.core.roles import role_group
 from agent.screen.ocr import Word, lines_of
-from agent.screen.outline import Element, Outline
+from agent.screen.outline import WORDS_ROLE, Element, Outline
 
-#: Role of words that belong to no element.
-WORDS_ROLE = "label"
 #: Agreement from which two texts count as the same apart from misread letters, and below which two words differ.
 _SAME, _OTHER = 0.6, 0.55
 #: Confidence and number of letters that words need to contradict a name, so that a sign or a badge does not.

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agent.core.geometry import DesktopPoint, Region, Size
-from agent.screen.pixels import as_image, open_foreign, resize
+from agent.screen.encode import as_image, open_foreign, resize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,12 +50,8 @@ class Picture:
 def cut_out(shot: "Image", size: Size, point: DesktopPoint, box: Region | None, *, once: bool = True) -> str:
     """Return a picture of what is at a point, as a PNG in base64; "" if it shows nothing.
 
-    Args:
-        shot: a screenshot, which may have been shrunk for a model.
-        size: of that screen in desktop units; it begins at 0,0.
-        point: becomes the picture's middle.
-        box: the element there; its size is the picture's size, within limits.
-        once: return "" if the screen shows it more than once.
+    `shot` may have been shrunk for a model; `size` is the screen's in desktop units, from 0,0. The element's `box`
+    gives the picture its size, within limits. With `once`, return "" if the screen shows it more than once.
     """
     from PIL.PngImagePlugin import PngInfo
 
@@ -106,12 +102,9 @@ def places_of(picture: str, shot: "Image", size: Size) -> list[Region]:
         across, down = wanted.across / times, wanted.down / times
         scaled = as_image(resize(shot, Size(round(size.width * across), round(size.height * down))))
         if found := _places(wanted, scaled):
-            return [_region(one.left / across, one.top / down, one.width / across, one.height / down) for one in found]
+            sides = [(one.left / across, one.top / down, one.width / across, one.height / down) for one in found]
+            return [Region(*map(round, each)) for each in sides]
     return []
-
-
-def _region(left: float, top: float, width: float, height: float) -> Region:
-    return Region(round(left), round(top), round(width), round(height))
 
 
 def _places(wanted: Picture, screen: "Image") -> list[Region]:

@@ -129,7 +129,7 @@ def plain(elements: AtspiElements) -> None:
 
 
 def monitors() -> list[Region]:
-    from agent.desktop.portable.screen import MssScreen
+    from agent.desktop.portable import MssScreen
 
     with closing(MssScreen()) as screen:
         return screen.monitors

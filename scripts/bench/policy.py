@@ -20,7 +20,7 @@ from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.guard.reach import MaskedScreen, Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
-from agent.desktop.portable.screen import MssScreen
+from agent.desktop.portable import MssScreen
 from agent.desktop.trees.elements import AtspiElements
 from agent.desktop.trees.switch import buses, session_bus
 from agent.desktop.x11.windows import X11Windows, open_windows

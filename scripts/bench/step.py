@@ -21,7 +21,7 @@ from common import Times, desktop, desktop_arguments
 from agent.core.actions import map_points
 from agent.core.geometry import Size
 from agent.desktop.factory import open_desktop
-from agent.desktop.portable.screen import MssScreen
+from agent.desktop.portable import MssScreen
 from agent.desktop.programs import run_inside
 from agent.families.base import Call, Decision, Family, PastStep, PromptRequest
 from agent.families.registry import get_family

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.desktop.portal.consent import PortalSession, RestoreToken, open_portal
-from agent.desktop.portal.mutter import open_mutter
 from agent.desktop.portal.screen import PortalScreen
+from agent.desktop.portal.session import open_mutter
 from agent.safety.stop import StopSwitch
 from foundation.errors import MaiError
 

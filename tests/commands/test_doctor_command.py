@@ -18,7 +18,7 @@ from stubs.sway import PlainSway
 from agent.commands import doctor_desktop
 from agent.desktop.factory import portal_lacks
 from agent.desktop.linux import session
-from agent.desktop.portable.screen import MssScreen
+from agent.desktop.portable import MssScreen
 from agent.desktop.self_test import capture as seeing
 from agent.screen.capture import Frame
 

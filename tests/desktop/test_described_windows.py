@@ -20,11 +20,9 @@ from stubs.fake_portal import session_bus_in
 from stubs.gnome import PlainGnome
 
 from agent.core.geometry import Region
-from agent.desktop.portal import active
-from agent.desktop.portal.active import terminal_has_focus
-from agent.desktop.portal.idle import IdleWatch, tells_idle
-from agent.desktop.portal.stop_key import ShellStopKey
-from agent.desktop.portal.windows import DescribedWindows, has_extension, open_described_windows
+from agent.desktop.portal import takeover
+from agent.desktop.portal.takeover import IdleWatch, tells_idle, terminal_has_focus
+from agent.desktop.portal.windows import DescribedWindows, ShellStopKey, has_extension, open_described_windows
 from agent.desktop.protocol.desktop import TakeoverWatch
 from agent.desktop.protocol.hand import Rest
 from agent.safety.stop import StopSwitch
@@ -325,7 +323,7 @@ def test_the_terminal_that_runs_us_is_known_by_its_process_also_without_windows(
     focused = windows.active()
     assert focused is not None and focused.pid is not None
     above = {"processes": frozenset({focused.pid, 999_999})}
-    monkeypatch.setattr(active, "processes_above", lambda: above["processes"])
+    monkeypatch.setattr(takeover, "processes_above", lambda: above["processes"])
     wait_until(lambda: terminal_has_focus(session), "it is ours")
     above["processes"] = frozenset({999_999})
     assert not terminal_has_focus(session), "another one's"

@@ -8,7 +8,7 @@ from stubs.display import PlainDisplay
 from agent.core.actions import Click, Drag, HoldKeys, Move, PressKeys
 from agent.core.geometry import DesktopPoint
 from agent.desktop.factory import check_display, open_desktop
-from agent.desktop.portable.desktop import PortableDesktop
+from agent.desktop.portable import PortableDesktop
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.desktop import X11Desktop
 from agent.safety.stop import StopSwitch

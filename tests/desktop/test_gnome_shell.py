@@ -16,10 +16,10 @@ from stubs.gnome import PlainGnome
 from agent.core.actions import Click, Move, PressKeys, TypeText
 from agent.core.geometry import CapturePoint, DesktopPoint, Size
 from agent.desktop.factory import asks_first, check_display, open_desktop
-from agent.desktop.portal.active import active_application
 from agent.desktop.portal.consent import RestoreToken
-from agent.desktop.portal.mutter import open_mutter
 from agent.desktop.portal.screen import GStreamerFrames
+from agent.desktop.portal.session import open_mutter
+from agent.desktop.portal.takeover import active_application
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.trees.switch import session_bus
@@ -38,20 +38,6 @@ ORANGE = (205, 147, 9)
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with bench_of("gnome", tmp_path_factory.mktemp("probe")) as found:
         yield found
-
-
-@pytest.fixture
-def stop() -> StopSwitch:
-    return StopSwitch()
-
-
-@pytest.fixture
-def desktop(bench: Bench, stop: StopSwitch) -> Iterator[Desktop]:
-    found = bench.open(stop)
-    yield found
-    found.hand.close()
-    found.screen.close()
-    found.close()
 
 
 def test_the_application_with_the_focus_tells_its_name(bench: Bench, desktop: Desktop) -> None:

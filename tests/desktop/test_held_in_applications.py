@@ -11,8 +11,7 @@ from agent.core.actions import Action, Click, KeyDown, KeyUp, OpenApp, PressKeys
 from agent.core.geometry import DesktopPoint
 from agent.desktop.input.hand import InputHand
 from agent.desktop.protocol.elements import Elements
-from agent.desktop.x11.desktop import X11Desktop
-from agent.desktop.x11.input import X11Input
+from agent.desktop.x11.desktop import X11Desktop, X11Input
 from agent.desktop.x11.windows import X11Windows
 from agent.safety.held_input import Held
 from agent.safety.stop import StopSwitch

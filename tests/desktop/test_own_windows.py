@@ -19,10 +19,9 @@ from agent.desktop.guard.our_page import serve_page
 from agent.desktop.guard.own_windows import Own, find_own
 from agent.desktop.guard.reach import MaskedScreen, Reach
 from agent.desktop.input.hand import InputHand, RecordingHand
-from agent.desktop.portable.screen import MssScreen
+from agent.desktop.portable import MssScreen
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.x11.desktop import X11Desktop
-from agent.desktop.x11.input import X11Input
+from agent.desktop.x11.desktop import X11Desktop, X11Input
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.stop import StopSwitch

@@ -10,12 +10,11 @@ import pytest
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.input import LibeiWires, PortalInput
-from agent.desktop.portal.session import Axis, Session, Stream
+from agent.desktop.portal.session import Session, Stream
 from agent.desktop.portal.text import PortalTextEntry
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.desktop import Pointer
-from agent.desktop.wayland.keys import Stroke, us_layout
-from agent.desktop.wayland.layout import Seat, caps_lock_is_on, characters
+from agent.desktop.wayland.devices import Seat, Stroke, caps_lock_is_on, characters, us_layout
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
@@ -41,8 +40,8 @@ class Wires:
             raise BusError("gone")
         self.sent.append(("key", code, down))
 
-    def wheel(self, axis: Axis, steps: int) -> None:
-        self.sent.append(("wheel", axis, steps))
+    def scroll(self, dx: int, dy: int) -> None:
+        self.sent.append(("scroll", dx, dy))
 
 
 def opened(
@@ -170,7 +169,7 @@ class Lacking:
 
 def entry(source: PortalInput, *, composes: bool = False) -> PortalTextEntry:
     clipboard = Lacking()
-    return PortalTextEntry(lambda: source, lambda: clipboard, lambda: None, lambda: composes, lambda: "")  # type: ignore[arg-type, return-value]
+    return PortalTextEntry(source, clipboard, lambda: None, lambda: composes, lambda: "")  # type: ignore[arg-type, return-value]
 
 
 @pytest.mark.parametrize(("text", "composes"), [("Wörld", False), ("a\tb", False), ("plain", True)])
@@ -254,7 +253,7 @@ def test_each_event_of_libei_is_framed_and_sent_in_logical_units(ei: Ei) -> None
     assert set(ei.bound) == {"pointer", "button", "scroll", "key"}
     wires.move(DesktopPoint(510.5, 20.5))
     wires.button(0x110, down=True)
-    wires.wheel("vertical", -1)
+    wires.scroll(0, -1)
     wires.key(30, down=False)
     assert [one for one in sent(ei) if one != ("frame",)] == [
         ("pointer_motion_absolute", 110.5, 20.5), ("button", 0x110, True),

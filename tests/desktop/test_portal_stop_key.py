@@ -9,7 +9,7 @@ import pytest
 from stubs.display import wait_until
 from stubs.fake_portal import FakePortal, session_bus_in
 
-from agent.desktop.portal.stop_key import PortalStopKey, has_shortcuts
+from agent.desktop.portal.windows import PortalStopKey, has_shortcuts
 from agent.safety.stop import StopSwitch
 
 pytestmark = pytest.mark.slow

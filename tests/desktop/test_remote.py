@@ -10,8 +10,7 @@ from agent.core.actions import Click, Drag, HoldKeys, KeyDown, PressKeys, TypeTe
 from agent.core.geometry import DesktopPoint
 from agent.desktop.input.hand import InputHand
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.remote.desktop import RemoteDesktop, RemoteInput, RemoteScreen
-from agent.desktop.remote.server import MachineServer
+from agent.desktop.remote import MachineServer, RemoteDesktop, RemoteInput, RemoteScreen
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError, UsageError
 
@@ -139,7 +138,7 @@ def test_an_address_is_refused_without_being_repeated(url):
 
 
 def test_nothing_is_opened_by_name(machine):
-    from agent.desktop.remote.desktop import _NoApplications
+    from agent.desktop.remote import _NoApplications
 
     with pytest.raises(ActionFailedError, match="another machine"):
         _NoApplications().open("Mousepad", machine.stop)

@@ -17,8 +17,8 @@ from agent.desktop.protocol.desktop import Desktop, Finding
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.self_test import capture as seeing
 from agent.desktop.self_test import window
+from agent.desktop.self_test.capture import Pattern
 from agent.desktop.self_test.checks import SelfTest, window_environ
-from agent.desktop.self_test.pattern import Pattern
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame, Screen
 from foundation.errors import StoppedError

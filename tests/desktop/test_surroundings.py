@@ -13,7 +13,7 @@ from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
-from agent.desktop.portable.screen import MssScreen
+from agent.desktop.portable import MssScreen
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.policy import Policy
 

@@ -1,19 +1,22 @@
-"""The watch over pointer and display, on a made-up display."""
+"""The watches on X11: pointer and display, the stop key, and what counts as the person taking over."""
 
 import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stubs.display import wait_until
+from stubs.display import PlainDisplay, wait_until
 
 from agent.core.geometry import Region
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, TakeoverWatch, parse_chord
+from agent.desktop.protocol.hand import Rest
 from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.x11 import watches as watch
-from agent.desktop.x11.layers import VisibleParts
-from agent.desktop.x11.watches import DisplayWatch
+from agent.desktop.x11.watches import DisplayWatch, Look, StopKey, Takeover, TakeoverJudge
+from agent.desktop.x11.windows import VisibleParts
+from agent.run.control.steering import Steering
 from agent.safety.stop import StopSwitch
-from foundation.errors import EnvironmentLacksError, StoppedError
+from foundation.errors import EnvironmentLacksError, StoppedError, UsageError
 
 
 class FakeDisplay:
@@ -143,3 +146,141 @@ def test_a_look_that_failed_halfway_is_not_remembered_as_nothing_visible() -> No
     with pytest.raises(EnvironmentLacksError):
         parts.visible()
     assert parts.visible() == [box]
+
+
+def test_chords_are_modifiers_and_one_key() -> None:
+    assert parse_chord(DEFAULT_CHORD) == (["ctrl", "alt", "shift"], "escape")
+    assert parse_chord(" Super + F12 ") == (["super"], "f12")
+    assert parse_chord("none") == ([], "")
+
+
+@pytest.mark.parametrize("chord", ["escape", "ctrl", "ctrl+shift", "hyper+x", "ctrl+", "+"])
+def test_what_would_be_pressed_by_accident_or_is_no_chord_is_refused(chord: str) -> None:
+    with pytest.raises(UsageError, match="stop key"):
+        parse_chord(chord)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("held", ["", "Caps_Lock", "Num_Lock", "super", "a"])
+def test_the_chord_stops_whatever_else_is_down_or_locked(display: PlainDisplay, held: str) -> None:
+    stop = StopSwitch()
+    key = StopKey(stop)
+    assert key.remark == ""
+    if held.endswith("Lock"):
+        display.call("xdotool", "key", held)
+    elif held:
+        display.call("xdotool", "keydown", held)
+    display.call("xdotool", "key", "Escape", "key", "ctrl+alt+Escape")
+    assert not stop.stopped
+    display.call("xdotool", "key", "ctrl+alt+shift+Escape")
+    assert stop.wait(30)
+    assert stop.reason == "the stop key was pressed"
+
+
+@pytest.mark.e2e
+def test_a_chord_that_another_program_has_is_a_remark_and_stops_all_the_same(display: PlainDisplay) -> None:
+    first, second = StopKey(StopSwitch()), StopKey(stop := StopSwitch())
+    assert "Another program uses" in second.remark
+    down = [word for key in ("ctrl", "alt", "shift", "Escape") for word in ("keydown", key)]
+    display.call("xdotool", *down, "sleep", "0.3")
+    assert stop.wait(30)
+    first.close()
+
+
+@pytest.mark.e2e
+def test_a_key_that_is_closed_stops_nothing_and_gives_the_chord_back(display: PlainDisplay) -> None:
+    stop = StopSwitch()
+    StopKey(stop).close()
+    wait_until(lambda: StopKey(StopSwitch()).remark == "", "the chord is free")
+    display.call("xdotool", "key", "ctrl+alt+shift+Escape")
+    assert not stop.wait(0.2)
+
+
+HERE, THERE = (100, 100), (300, 200)
+
+
+class Story:
+    """Looks at a made-up clock."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.judge = TakeoverJudge(self.told.append)
+        self.now = 0.0
+
+    def see(self, look: Look, seconds: float = 0.025, ours: bool = False) -> "Story":
+        for _ in range(max(1, round(seconds / 0.025))):
+            self.now += 0.025
+            self.judge.look(look, self.now, ours=ours)
+        return self
+
+
+def test_a_pointer_that_comes_to_rest_elsewhere_was_moved_by_the_person() -> None:
+    story = Story().see(Look(HERE)).see(Look((200, 150))).see(Look(THERE))
+    assert story.told == []
+    assert story.see(Look(THERE), 0.5).told == ["moved the pointer to 300,200"]
+
+
+def test_a_pointer_that_never_rests_is_the_person_too() -> None:
+    story = Story().see(Look(HERE))
+    for step in range(60):
+        story.see(Look((200 + step, 100)))
+    assert len(story.told) == 1
+
+
+@pytest.mark.parametrize(("pixels", "told"), [(8, 0), (9, 1)])
+def test_more_than_eight_pixels_are_no_trembling(pixels: int, told: int) -> None:
+    for there in ((HERE[0] + pixels, HERE[1]), (HERE[0], HERE[1] - pixels)):
+        assert len(Story().see(Look(HERE)).see(Look(there), 2).told) == told
+
+
+def test_a_way_to_our_own_window_is_none() -> None:
+    story = Story().see(Look(HERE)).see(Look((150, 150))).see(Look((200, 180)))
+    assert story.see(Look(THERE), 2, ours=True).told == []
+    assert story.see(Look(THERE, frozenset({1}), frozenset({38})), 1, ours=True).told == []
+
+
+def test_keys_and_buttons_that_go_down_are_told_once() -> None:
+    story = Story().see(Look(HERE))
+    for _ in range(3):
+        story.see(Look(HERE, keys=frozenset({38}))).see(Look(HERE))
+        story.see(Look(HERE, buttons=frozenset({1}))).see(Look(HERE))
+    assert story.told == ["pressed keys", "clicked at 100,100"]
+
+
+def test_what_was_down_before_is_nobodys_doing() -> None:
+    stuck = Look(HERE, frozenset({1}), frozenset({38}))
+    assert Story().see(stuck, 1).see(Look(HERE), 1).told == []
+
+
+def test_after_it_starts_over_the_place_of_the_pointer_is_the_new_one() -> None:
+    story = Story().see(Look(HERE)).see(Look(THERE), 0.5)
+    story.judge.forget()
+    assert story.see(Look(THERE), 2).told == ["moved the pointer to 300,200"]
+    assert len(story.see(Look(HERE), 1).told) == 2
+
+
+@pytest.mark.e2e
+def test_on_a_display_what_the_hand_does_is_ignored_and_what_the_person_does_pauses(display: PlainDisplay) -> None:
+    steering, rest = Steering(), Rest(busy=True)
+    watch = Takeover(TakeoverWatch(steering, rest, lambda _: False))
+    display.call("xdotool", "mousemove", "200", "200", "keydown", "a")
+    with pytest.raises(AssertionError, match="never"):
+        wait_until(lambda: steering.paused, "it is paused", 0.6)
+    display.call("xdotool", "keyup", "a")
+    rest.busy = False
+    with pytest.raises(AssertionError, match="never"):
+        wait_until(lambda: steering.paused, "it is paused", 0.6)
+    display.call("xdotool", "keydown", "shift")
+    with pytest.raises(AssertionError, match="never"):
+        wait_until(lambda: steering.paused, "it is paused", 0.3)
+    display.call("xdotool", "keyup", "shift", "mousemove", "400", "300")
+    wait_until(lambda: steering.paused, "it is paused")
+    assert steering.paused == "you took over: moved the pointer to 400,300"
+    assert steering.take_acts() == ["moved the pointer to 400,300"]
+    steering.resume()
+    with pytest.raises(AssertionError, match="never"):
+        wait_until(lambda: steering.paused, "it is paused", 1.0)
+    display.call("xdotool", "keydown", "a", "sleep", "0.1", "keyup", "a")
+    wait_until(lambda: steering.paused, "it is paused")
+    assert steering.take_acts() == ["pressed keys"]
+    watch.close()

@@ -20,7 +20,7 @@ from agent.core.geometry import DesktopPoint, Region, Size
 from agent.families.registry import get_family
 from agent.model.request import TextPart
 from agent.screen.capture import Frame
-from agent.screen.pixels import as_image, resize
+from agent.screen.encode import as_image, resize
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_vllm, pytest.mark.timeout(600)]
 

@@ -107,7 +107,7 @@ def test_a_click_did_not_go_to_what_it_brought_up_in_its_place(app, told):
 
 
 def test_x11_reports_clicks_wheel_keys_and_chords_by_their_names():
-    from agent.desktop.x11.input_log import X11InputLog
+    from agent.desktop.x11.watches import X11InputLog
 
     with PlainDisplay() as display:
         with pytest.MonkeyPatch.context() as patch:

@@ -14,7 +14,7 @@ from agent.core.geometry import DesktopPoint
 from agent.desktop.factory import open_desktop
 from agent.desktop.linux.bus import BusError
 from agent.safety.stop import StopSwitch
-from agent.sandbox import wayland
+from agent.sandbox import start
 from agent.sandbox.desktop import find_sandboxes
 from foundation.errors import EnvironmentLacksError, StoppedError
 
@@ -98,13 +98,13 @@ class BusyShell:
 def test_an_overview_that_was_closed_without_an_answer_in_time_is_known_to_be_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wayland, "Bus", BusyShell())
-    overview = wayland.Overview({})
+    monkeypatch.setattr(start, "Bus", BusyShell())
+    overview = start.Overview({})
     assert [overview.closed(), overview.closed()] == [False, True]
 
 
 def test_an_overview_that_was_not_seen_yet_may_still_open(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = BusyShell()
-    monkeypatch.setattr(wayland, "Bus", shell)
+    monkeypatch.setattr(start, "Bus", shell)
     shell.open = False
-    assert not wayland.Overview({}).closed()
+    assert not start.Overview({}).closed()

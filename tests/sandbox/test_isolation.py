@@ -15,20 +15,15 @@ from agent.commands import doctor
 from agent.core.geometry import Size
 from agent.desktop.linux.bus import age
 from agent.desktop.programs import host_pid, marked
-from agent.sandbox import desktop, display, isolation
+from agent.sandbox import desktop, isolation
+from agent.sandbox import start as starting
 from agent.sandbox.desktop import SandboxSpec, environment_of, reap_sandboxes, start_sandbox, stop_sandbox
-from agent.sandbox.display import SOCKETS
 from agent.sandbox.isolation import open_sockets, why_not
+from agent.sandbox.start import SOCKETS
 from foundation.errors import EnvironmentLacksError
 
 #: What this machine can: everything below is tried where it can isolate, and the honest word for it where it cannot.
 LACK = why_not("none")
-
-
-@pytest.fixture(autouse=True)
-def own_display(monkeypatch):
-    for name in ("DISPLAY", "XAUTHORITY"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))
 
 
 def start(**spec):
@@ -363,7 +358,7 @@ def test_a_program_inside_is_known_outside_by_another_number():
 
 
 def test_links_to_displays_that_are_gone_are_removed_and_no_others(monkeypatch, tmp_path):
-    monkeypatch.setattr(display, "SOCKETS", tmp_path)
+    monkeypatch.setattr(starting, "SOCKETS", tmp_path)
     mine, other = tmp_path / "mai-agent-sandbox-a", tmp_path / "mai-agent-sandbox-b"
     (other / "tmp/.X11-unix").mkdir(parents=True)
     lost = tmp_path / "mai-agent-sandbox-c/tmp/.X11-unix/X3"
@@ -371,5 +366,5 @@ def test_links_to_displays_that_are_gone_are_removed_and_no_others(monkeypatch, 
         (tmp_path / f"X{number}").symlink_to(target)
     (tmp_path / "X4").touch()
     (tmp_path / "X5").symlink_to("/nowhere/else")
-    display.release(mine)
+    starting.release(mine)
     assert sorted(path.name for path in tmp_path.glob("X*")) == ["X2", "X4", "X5"]

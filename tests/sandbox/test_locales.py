@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.sandbox import locales
-from agent.sandbox.locales import locale_environ
+from agent.sandbox import sessions
+from agent.sandbox.sessions import locale_environ
 from foundation.errors import EnvironmentLacksError, UsageError
 
 pytestmark = pytest.mark.slow
@@ -27,9 +27,9 @@ def system(monkeypatch, tmp_path):
     (tmp_path / "sources").mkdir()
     for name in SOURCES:
         (tmp_path / "sources" / name).touch()
-    monkeypatch.setattr(locales, "_SOURCES", tmp_path / "sources")
-    monkeypatch.setattr(locales.shutil, "which", lambda program: f"/bin/{program}")
-    monkeypatch.setattr(locales.subprocess, "run", run)
+    monkeypatch.setattr(sessions, "_SOURCES", tmp_path / "sources")
+    monkeypatch.setattr(sessions.shutil, "which", lambda program: f"/bin/{program}")
+    monkeypatch.setattr(sessions.subprocess, "run", run)
     monkeypatch.setenv("MAI_AGENT_STATE", str(tmp_path / "state"))
     return made
 
@@ -64,6 +64,6 @@ def test_an_unknown_country_is_answered_with_the_known_ones(system):
 
 
 def test_the_package_is_named_where_nothing_can_be_made(system, monkeypatch):
-    monkeypatch.setattr(locales.shutil, "which", lambda _: None)
+    monkeypatch.setattr(sessions.shutil, "which", lambda _: None)
     with pytest.raises(EnvironmentLacksError, match=r"apt-get install .*locales"):
         locale_environ("de_DE")

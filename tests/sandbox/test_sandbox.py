@@ -19,13 +19,6 @@ from foundation.errors import EnvironmentLacksError
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 
-@pytest.fixture(autouse=True)
-def own_display(monkeypatch):
-    """`applied` and the wait for the desktop change these; every test gets its own back."""
-    for name in ("DISPLAY", "XAUTHORITY"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))
-
-
 def test_it_has_the_wanted_size_and_leaves_nothing_behind():
     sandbox = start_sandbox(SandboxSpec(Size(1280, 720)))
     processes = marked(sandbox.name)

@@ -1,4 +1,3 @@
-import os
 import subprocess
 import time
 from contextlib import closing
@@ -32,12 +31,6 @@ APPLICATIONS = {
     "mate": (["mate-control-center"], "Control Center", "Steuerzentrale"),
     "xfce": (["xfce4-appearance-settings"], "Appearance", "Erscheinungsbild"),
 }
-
-
-@pytest.fixture(autouse=True)
-def own_display(monkeypatch):
-    for name in ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))
 
 
 @pytest.fixture(params=["C.UTF-8", "de_DE.UTF-8"])

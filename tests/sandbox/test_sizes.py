@@ -4,7 +4,7 @@ from agent.cli import main
 from agent.core.geometry import Size
 from agent.options import RunOptions
 from agent.sandbox.desktop import SandboxSpec, find_sandboxes, start_sandbox
-from agent.sandbox.display import check_size
+from agent.sandbox.start import check_size
 from agent.settings import load_settings
 from foundation.errors import UsageError
 

@@ -1,11 +1,12 @@
-"""Words are read well, and of the next screen only where it changed."""
+"""Reading words: all of a screen once, then what changed; and in which languages."""
 
+import os
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from agent.screen.ocr import Box
+from agent.screen.ocr import Box, Ocr, reading_languages
 from agent.screen.words import WordReader
 
 SCREENS = Path(__file__).parents[1] / "literal" / "screens"
@@ -112,3 +113,53 @@ def test_what_is_selected_in_a_field_is_read(reader):
     pen.rectangle((left, 66, right, 88), fill=blue)
     pen.text((40, 69), "Letters", fill=(255, 255, 255), font=font)
     assert texts(reader.read(image)) == {"Letters"}
+
+
+def test_words_are_read_with_their_places() -> None:
+    picture = Image.new("RGB", (300, 60), "white")
+    ImageDraw.Draw(picture).text((20, 20), "Appearance settings", "black", ImageFont.load_default(18))
+    words = Ocr("the test").words(picture)
+    assert [word.text for word in words] == ["Appearance", "settings"]
+    assert words[0].box.contains(60, 30)
+    assert words[0].box.right <= words[1].box.left
+
+
+def test_reading_changes_nothing_for_programs_that_are_started_later() -> None:
+    before = dict(os.environ)
+    Ocr("the test").words(Image.new("RGB", (64, 64), "white"))
+    assert dict(os.environ) == before
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    for name in ("eng", "deu", "chi_tra"):
+        (tmp_path / f"{name}.traineddata").touch()
+    monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("locale", "languages"),
+    [("C", ("eng",)), ("en_GB", ("eng",)), ("de_CH", ("deu", "eng")), ("zh_TW", ("chi_tra", "eng"))],
+)
+def test_the_own_language_is_read_before_english(data, locale, languages):
+    assert reading_languages({"LANG": f"{locale}.UTF-8"}) == (languages, "")
+
+
+@pytest.mark.parametrize(
+    ("locale", "missing"), [("fr_FR", "tesseract-ocr-fra"), ("zh_CN", "tesseract-ocr-chi-sim"), ("tlh", "'tlh'")]
+)
+def test_what_cannot_be_read_is_said_with_what_to_install(data, locale, missing):
+    languages, remark = reading_languages({"LANG": f"{locale}.UTF-8"})
+    assert languages == ("eng",)
+    assert missing in remark
+
+
+def test_umlauts_are_read_on_a_german_desktop():
+    languages, remark = reading_languages({"LANG": "de_DE.UTF-8"})
+    assert remark == ""
+    image = Image.new("RGB", (700, 200), (246, 245, 244))
+    font = ImageFont.truetype("DejaVuSans.ttf", 13)
+    ImageDraw.Draw(image).text((40, 60), "Löschen   Rückgängig   Schließen", fill=(40, 40, 40), font=font)
+    assert {word.text for word in WordReader("The test", languages).read(image)} == {
+        "Löschen", "Rückgängig", "Schließen",
+    }  # fmt: skip

@@ -17,16 +17,15 @@ from stubs.sway import PlainSway
 
 from agent.core.geometry import Size
 from agent.desktop.factory import open_desktop
-from agent.desktop.portal.clipboard import PortalClipboard
-from agent.desktop.portal.mutter import open_mutter
+from agent.desktop.portal.session import open_mutter
+from agent.desktop.portal.text import PortalClipboard
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.protocol.hand import Press
 from agent.desktop.wayland.desktop import Pointer
-from agent.desktop.wayland.selection import write_all
+from agent.desktop.wayland.selection import MANAGERS, WlrootsClipboard, write_all
 from agent.desktop.wayland.wire import Arguments, Connection, socket_of
-from agent.desktop.wlroots.clipboard import MANAGERS, WlrootsClipboard
 from agent.desktop.wlroots.input import WlrootsInput
-from agent.desktop.wlroots.sway import RUN_COMMAND, Sway
+from agent.desktop.wlroots.windows import RUN_COMMAND, Sway
 from agent.safety.stop import StopSwitch
 
 ROOT = Path(__file__).resolve().parents[2]

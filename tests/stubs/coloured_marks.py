@@ -19,8 +19,7 @@ from agent.model.engines import Engine
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.models.roles import open_model
 from agent.screen.capture import Frame
-from agent.screen.encode import encode, fit
-from agent.screen.pixels import resize
+from agent.screen.encode import encode, fit, resize
 from foundation.endpoints import normalize_url
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from jeepney import DBusAddress
 from agent.core.geometry import Size
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.programs import MARK, Inside, marked
-from agent.desktop.wlroots.keymap import Keymap
+from agent.desktop.wlroots.input import Keymap
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
 
 _REMOTE = "org.gnome.Mutter.RemoteDesktop"

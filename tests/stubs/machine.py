@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from stubs.http_stub import Handler, HttpStub
 
-from agent.desktop.portable.screen import MssScreen
+from agent.desktop.portable import MssScreen
 
 
 class MachineStub(HttpStub):

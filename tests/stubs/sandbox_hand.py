@@ -6,7 +6,7 @@ from functools import partial
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.input.hand import InputHand
 from agent.desktop.programs import host_pid
-from agent.desktop.x11.input import X11Input
+from agent.desktop.x11.desktop import X11Input
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.windows import open_windows
 from agent.safety.stop import StopSwitch

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.desktop.wlroots.sway import GET_TREE, RUN_COMMAND, Sway
+from agent.desktop.wlroots.windows import GET_TREE, RUN_COMMAND, Sway
 
 #: sway 1.7 refuses to be root, also where that is nobody in particular.
 _AS_SOMEBODY = (

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
 _TEXT_V1 = 1  # XKB_KEYMAP_FORMAT_TEXT_V1 (xkbcommon.h); Wayland uses the same number
@@ -15,6 +16,7 @@ _EFFECTIVE = 1 << 3  # XKB_STATE_MODS_EFFECTIVE
 #: XKB keycodes are Linux keycodes plus 8 (the X11 protocol reserves the first 8).
 _OFFSET = 8
 _MOST_MASKS = 8
+_KEYSYMS: dict[str, str] = load_config("keys.toml")["keysyms"]
 _MODIFIERS = {b"Shift": "shift", b"Control": "ctrl", b"Mod1": "alt", b"Mod4": "super"}
 
 
@@ -80,6 +82,11 @@ class Keymap:
         self._library.xkb_state_unref(self._state)
         self._library.xkb_keymap_unref(self._map)
         self._library.xkb_context_unref(self._context)
+
+
+def keysym_of(key: str) -> str:
+    """Return the keysym name of a key of `agent.core.keys`."""
+    return key if len(key) == 1 else _KEYSYMS.get(key, key.title())
 
 
 def character_of(keysym: int) -> str:

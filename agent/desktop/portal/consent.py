@@ -17,8 +17,7 @@ from typing_extensions import override
 
 from agent.core.geometry import Region
 from agent.desktop.linux.bus import PATIENCE, AwaitedSignal, Bus, BusError
-from agent.desktop.portal.mutter import MUTTER, region_told
-from agent.desktop.portal.session import REMOTE, Session, Stream, Units
+from agent.desktop.portal.session import MUTTER, REMOTE, Session, Stream, Units, region_told
 from agent.desktop.protocol.monitors import number_of
 from agent.safety.stop import StopSwitch
 from foundation.configs import state_folder
@@ -41,8 +40,21 @@ _STARTING = 10.0
 _BACKENDS = {"GNOME": "xdg-desktop-portal-gnome", "KDE": "xdg-desktop-portal-kde"}
 
 
-class _EndedError(Exception):
-    """The desktop did not grant a request; the argument is its response code."""
+class _EndedError(EnvironmentLacksError):
+    """The desktop did not grant a request; `refused` if the user said so."""
+
+    def __init__(self, response: int) -> None:
+        self.refused = response == _REFUSED
+        if self.refused:
+            super().__init__(
+                "mai-agent may not see and use this desktop: that was refused in the desktop's dialog.",
+                "Start again and press Share, or use --sandbox.",
+            )
+        else:
+            super().__init__(
+                "The desktop ended its question whether mai-agent may see and use it without an answer.",
+                "Is the screen locked, or its capture out of order? Log in again, or use --sandbox.",
+            )
 
 
 class RestoreToken:
@@ -133,12 +145,12 @@ def ask_portal(
     vardict = {"handle_token": ("s", name), **options}
     bus.call(portal_address(interface), member, f"{signature}a{{sv}}", *body, vardict, seconds=min(seconds, _STARTING))
     deadline = time.monotonic() + seconds
-    while not response.wait(_POLL):
+    while (answer := response.wait(_POLL)) is None:
         if stop.stopped or time.monotonic() >= deadline:
             with suppress(BusError):
                 bus.call(request, "Close")
             return None
-    code, results = response.body
+    code, results = answer
     return code, {key: value for key, (_, value) in results.items()}
 
 
@@ -170,13 +182,10 @@ class PortalSession(Session):
         try:
             results = self._ask_for(known)
         except _EndedError as ended:
-            if not known or ended.args[0] == _REFUSED:
-                raise _refused(ended.args[0]) from ended
+            if not known or ended.refused:
+                raise
             token.keep("")  # an invalid token leads to a dialog, not to a failed run
-            try:
-                results = self._ask_for("")
-            except _EndedError as again:
-                raise _refused(again.args[0]) from again
+            results = self._ask_for("")
         if results.get("devices", 0) & _KEYBOARD_AND_POINTER != _KEYBOARD_AND_POINTER:
             token.keep("")
             raise EnvironmentLacksError(
@@ -199,7 +208,7 @@ class PortalSession(Session):
         self.stream = Stream(node, regions[chosen], node, str(properties.get("mapping_id", ("s", ""))[1]))
 
     def _ask(self, interface: str, member: str, signature: str, body: tuple[Any, ...], **options: Any) -> Any:
-        """Return the results of a request. Raises the errors of `open_portal`, and _EndedError: it was not granted."""
+        """Return the results of a request. Raises the errors of `open_portal`."""
         answer = ask_portal(self._bus, interface, member, signature, body, options, self._stop, self._seconds)
         if answer is None:
             self._stop.check()
@@ -239,13 +248,13 @@ class PortalSession(Session):
 
     @override
     def pipewire(self) -> int:
-        return self._file("ScreenCast", "OpenPipeWireRemote", "a{sv}", {})
+        return self.file("ScreenCast", "OpenPipeWireRemote", "a{sv}", {})
 
     @override
     def eis(self) -> int | None:
         with suppress(BusError):
             if self._bus.property(portal_address(REMOTE), "version") >= 2:
-                return self._file(REMOTE, "ConnectToEIS", "a{sv}", {})
+                return self.file(REMOTE, "ConnectToEIS", "a{sv}", {})
         return None
 
     def _owner_changed(self, body: tuple[Any, ...]) -> None:
@@ -262,19 +271,7 @@ class PortalSession(Session):
             self._bus.call(session, "Close", seconds=PATIENCE / 10)
 
     def _notify(self, member: str, signature: str, *body: Any) -> None:
-        self._call(REMOTE, f"Notify{member}", f"a{{sv}}{signature}", {}, *body)
+        self.call(REMOTE, f"Notify{member}", f"a{{sv}}{signature}", {}, *body)
 
-    def _call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:
+    def call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:
         return self._bus.call(portal_address(interface), member, f"o{signature}", self._handle, *body)
-
-
-def _refused(response: int) -> EnvironmentLacksError:
-    if response == _REFUSED:
-        return EnvironmentLacksError(
-            "mai-agent may not see and use this desktop: that was refused in the desktop's dialog.",
-            "Start again and press Share, or use --sandbox.",
-        )
-    return EnvironmentLacksError(
-        "The desktop ended its question whether mai-agent may see and use it without an answer.",
-        "Is the screen locked, or its capture out of order? Log in again, or use --sandbox.",
-    )

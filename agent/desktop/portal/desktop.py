@@ -8,21 +8,23 @@ from functools import cached_property, partial
 from typing_extensions import override
 
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal import idle
-from agent.desktop.portal.active import active_application, terminal_has_focus
-from agent.desktop.portal.clipboard import PortalClipboard
 from agent.desktop.portal.input import PortalInput, open_libei
 from agent.desktop.portal.screen import PortalScreen
 from agent.desktop.portal.session import Session
-from agent.desktop.portal.stop_key import PortalStopKey, ShellStopKey, has_shortcuts
-from agent.desktop.portal.text import PortalTextEntry, composes
-from agent.desktop.portal.windows import has_extension, open_described_windows
+from agent.desktop.portal.takeover import IdleWatch, active_application, tells_idle, terminal_has_focus
+from agent.desktop.portal.text import PortalClipboard, PortalTextEntry, composes
+from agent.desktop.portal.windows import (
+    PortalStopKey,
+    ShellStopKey,
+    has_extension,
+    has_shortcuts,
+    open_described_windows,
+)
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Abilities, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.trees.switch import session_bus
-from agent.desktop.wayland.desktop import NO_CORNER, Pointer, WaylandDesktop
-from agent.desktop.wayland.layout import read_layout, read_seat
-from agent.desktop.wayland.seat_watch import SeatWatch
+from agent.desktop.wayland.desktop import NO_CORNER, Pointer, SeatWatch, WaylandDesktop
+from agent.desktop.wayland.devices import read_layout, read_seat
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
@@ -71,7 +73,7 @@ class PortalDesktop(WaylandDesktop):
         remarks = () if self._session.has_clipboard else (_NO_CLIPBOARD,)
         return Abilities(
             windows=self.open_windows() is not None,
-            takeover=self._tells_idle() or idle.tells_idle(self._environ),
+            takeover=self._tells_idle() or tells_idle(self._environ),
             stop_key=has_extension(self._environ) or has_shortcuts(self._environ),
             stops=_MARK,
             remarks=(*remarks, NO_CORNER),
@@ -94,8 +96,8 @@ class PortalDesktop(WaylandDesktop):
     @cached_property
     def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached
         return PortalTextEntry(
-            lambda: self._input,
-            lambda: self._clipboard,
+            self._input,
+            self._clipboard,
             self.open_windows,
             lambda: composes(self._environ),
             lambda: active_application(session_bus(self._environ)),
@@ -111,10 +113,10 @@ class PortalDesktop(WaylandDesktop):
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
         remark = self._watch_key(stop_key)  # first: the user's answer to its dialog is no takeover
         self._watches.callback(SeatWatch(self._path, self._stop, takeover).close)
-        if takeover is not None and idle.tells_idle(self._environ):
+        if takeover is not None and tells_idle(self._environ):
             ours = partial(terminal_has_focus, session_bus(self._environ))
             known = self.abilities.windows  # then `takeover.is_ours` finds our own window reliably
-            watch = idle.IdleWatch(self._environ, takeover, (lambda: False) if known else ours)
+            watch = IdleWatch(self._environ, takeover, (lambda: False) if known else ours)
             self._watches.callback(watch.close)
         return remark
 

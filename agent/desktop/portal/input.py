@@ -14,11 +14,10 @@ from typing_extensions import override
 
 from agent.core.geometry import DesktopPoint
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.session import Axis, Session, Stream
+from agent.desktop.portal.session import Session, Stream
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.desktop import Pointer, WaylandInput
-from agent.desktop.wayland.keys import EVDEV, Stroke, us_layout
-from agent.desktop.wayland.layout import KNOWN, Seat, caps_lock_is_on
+from agent.desktop.wayland.devices import EVDEV, KNOWN, Seat, Stroke, caps_lock_is_on, us_layout
 from agent.safety.stop import StopSwitch
 
 _KEYS: Mapping[str, int] = EVDEV["keys"]
@@ -41,7 +40,7 @@ class Wires(Protocol):
     def key(self, code: int, *, down: bool) -> None:
         """Press or release a key."""
 
-    def wheel(self, axis: Axis, steps: int) -> None:
+    def scroll(self, dx: int, dy: int) -> None:
         """Turn the wheel."""
 
 
@@ -96,10 +95,7 @@ class PortalInput(WaylandInput):
             raise failed
 
     def scroll(self, dx: int, dy: int) -> None:
-        if dy:
-            self._wires.wheel("vertical", dy)
-        if dx:
-            self._wires.wheel("horizontal", dx)
+        self._wires.scroll(dx, dy)
 
     def strokes(self, text: str) -> list[Stroke] | None:
         """Return the strokes for a text, or None if the keyboard is unknown or lacks a character at present."""
@@ -217,9 +213,8 @@ class LibeiWires:
     def key(self, code: int, *, down: bool) -> None:
         self._do("key", lambda device: device.keyboard_key(code, down))
 
-    def wheel(self, axis: Axis, steps: int) -> None:
-        turn = (0, steps * _STEP) if axis == "vertical" else (steps * _STEP, 0)
-        self._do("wheel", lambda device: device.scroll_discrete(*turn))
+    def scroll(self, dx: int, dy: int) -> None:
+        self._do("wheel", lambda device: device.scroll_discrete(dx * _STEP, dy * _STEP))
 
     def close(self) -> None:
         """Disconnect. Never raises; safe to call twice."""

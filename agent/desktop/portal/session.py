@@ -1,24 +1,29 @@
-"""One session in which a desktop allows capture and input; `consent.py` and `mutter.py` open it.
+"""One session in which a desktop allows capture and input: `consent.py` opens it with the user's consent; Mutter's own
+D-Bus interfaces need none, and are only for the disposable compositors of tests and sandboxes.
 
 Its parts belong together: the pointer moves on the captured monitor. All of them end at once: when the user presses
 "stop sharing", when the desktop goes away, and when this process ends.
 """
 
+import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from jeepney import DBusAddress
+from typing_extensions import override
+
 from agent.core.geometry import DesktopPoint, Region, Viewport
-from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.linux.bus import AwaitedSignal, Bus, BusError
+from agent.desktop.protocol.monitors import number_of
+from foundation.errors import EnvironmentLacksError
 
 #: Units of a stream's points: pixels of its frames, or the desktop's logical units.
 Units: TypeAlias = Literal["pixels", "logical"]
-Axis: TypeAlias = Literal["vertical", "horizontal"]
-#: Numbers of the wheel's axes on D-Bus.
-_AXES: dict[Axis, int] = {"vertical": 0, "horizontal": 1}
 #: The interface for input, and the one for the clipboard if it is separate.
 REMOTE, CLIPBOARD = "RemoteDesktop", "Clipboard"
 
@@ -63,7 +68,7 @@ class Session(ABC):
         self._held: tuple[Sequence[str], bool] = ((), False)  # the last state of the clipboard
 
     @abstractmethod
-    def _call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:
+    def call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:
         """Call a method of the session."""
 
     @abstractmethod
@@ -100,25 +105,11 @@ class Session(ABC):
         """Press or release a key, by Linux key code."""
         self._notify("KeyboardKeycode", f"{self.key_type}{self.down_type}", code, down)
 
-    def wheel(self, axis: Axis, steps: int) -> None:
+    def scroll(self, dx: int, dy: int) -> None:
         """Turn the wheel; down and to the right are positive."""
-        self._notify("PointerAxisDiscrete", "ui", _AXES[axis], steps)
-
-    def give_clipboard(self, kinds: Sequence[str]) -> None:
-        """Own the clipboard and offer these MIME types."""
-        self._call(CLIPBOARD, "SetSelection", "a{sv}", {self.mime_types: ("as", list(kinds))})
-
-    def read_clipboard(self, kind: str) -> int:
-        """Return a pipe with the clipboard's content as this MIME type; the caller closes it."""
-        return self._file(CLIPBOARD, "SelectionRead", "s", kind)
-
-    def write_clipboard(self, serial: int) -> int:
-        """Return a pipe for a transfer's data; the caller closes it."""
-        return self._file(CLIPBOARD, "SelectionWrite", "u", serial)
-
-    def clipboard_written(self, serial: int, *, done: bool) -> None:
-        """Report whether the transfer's data was written to the pipe."""
-        self._call(CLIPBOARD, "SelectionWriteDone", "ub", serial, done)
+        for axis, steps in enumerate((dy, dx)):
+            if steps:
+                self._notify("PointerAxisDiscrete", "ui", axis, steps)
 
     def listen_clipboard(
         self, changed: Callable[[Sequence[str], bool], object], wanted: Callable[[str, int], object]
@@ -172,5 +163,133 @@ class Session(ABC):
                 self._end()
             self._bus.close()
 
-    def _file(self, interface: str, member: str, signature: str, *body: Any) -> int:
-        return int(self._call(interface, member, signature, *body)[0].to_raw_fd())
+    def file(self, interface: str, member: str, signature: str, *body: Any) -> int:
+        """Call a method that returns a file descriptor, which the caller closes."""
+        return int(self.call(interface, member, signature, *body)[0].to_raw_fd())
+
+
+MUTTER = "org.gnome.Mutter.RemoteDesktop"
+_CAST = "org.gnome.Mutter.ScreenCast"
+_DISPLAYS = DBusAddress("/org/gnome/Mutter/DisplayConfig", *["org.gnome.Mutter.DisplayConfig"] * 2)
+#: org.gnome.Mutter.DisplayConfig: layout mode in which monitor positions count in pixels, whatever the scale.
+_PHYSICAL = 2
+_HIDDEN = 0  # cursor mode: captures do not show the pointer
+#: Timeout in seconds for the stream; the slowest seen took 0.1 s.
+_STREAM = 10.0
+
+
+def mutter_lacks(environ: Mapping[str, str]) -> str:
+    """Return what is missing for Mutter's own interfaces, as a sentence; "" if nothing is."""
+    try:
+        with Bus(environ) as bus:
+            return "" if bus.owned(MUTTER) and bus.owned(_CAST) else "This compositor is no GNOME Shell."
+    except BusError as error:
+        return f"This compositor cannot be asked: {error}."
+
+
+def open_mutter(environ: Mapping[str, str], monitor: int | None) -> "MutterSession":
+    """Open a session for one monitor. Raises EnvironmentLacksError, and UsageError: there is no such monitor."""
+    try:
+        with ExitStack() as begun:  # closes the bus if the session cannot be opened
+            session = MutterSession(begun.enter_context(Bus(environ)), environ, monitor)
+            begun.pop_all()
+        return session
+    except BusError as error:
+        raise EnvironmentLacksError(f"This compositor cannot be used ({error}).", "Is it a GNOME Shell?") from error
+
+
+class MutterSession(Session):
+    """A session of Mutter's RemoteDesktop and ScreenCast interfaces."""
+
+    units: Units = "pixels"
+    handle_type, down_type, key_type, mime_types = "s", "b", "u", "mime-types"
+
+    def __init__(self, bus: Bus, environ: Mapping[str, str], monitor: int | None) -> None:
+        super().__init__(bus)
+        self._environ = environ
+        (path,) = bus.call(_root(MUTTER), "CreateSession")
+        self._session = DBusAddress(path, MUTTER, f"{MUTTER}.Session")
+        connectors, regions = _monitors(bus)
+        chosen = number_of(regions, monitor)
+        options = {"remote-desktop-session-id": ("s", bus.property(self._session, "SessionId"))}
+        (cast,) = bus.call(_root(_CAST), "CreateSession", "a{sv}", options)
+        casting = DBusAddress(cast, _CAST, f"{_CAST}.Session")
+        cursor = {"cursor-mode": ("u", _HIDDEN)}
+        (handle,) = bus.call(casting, "RecordMonitor", "sa{sv}", connectors[chosen], cursor)
+        stream = DBusAddress(handle, _CAST, f"{_CAST}.Stream")
+        added = AwaitedSignal(bus, _CAST, stream, "PipeWireStreamAdded")
+        bus.on_lost(MUTTER, self.lost)
+        for member, listener in (
+            ("Closed", self.ended),
+            ("SelectionOwnerChanged", lambda body: self.clipboard_changed(body[0])),
+            ("SelectionTransfer", lambda body: self.clipboard_wanted(*body)),
+        ):
+            bus.listen(MUTTER, self._session, member, listener)
+        bus.call(self._session, "Start")
+        bus.call(self._session, "EnableClipboard", "a{sv}", {})
+        node = added.wait(_STREAM)
+        if node is None:
+            raise BusError("the compositor captures nothing")
+        parameters = bus.property(stream, "Parameters")
+        regions[chosen] = region_told(parameters) or regions[chosen]
+        self.monitors = regions
+        self.stream = Stream(node[0], regions[chosen], handle, str(parameters.get("mapping-id", ("s", ""))[1]))
+
+    @override
+    def pipewire(self) -> int:
+        folder = self._environ.get("PIPEWIRE_RUNTIME_DIR") or self._environ.get("XDG_RUNTIME_DIR") or "/nowhere"
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            opened.connect(str(Path(folder, "pipewire-0")))
+        except OSError as error:
+            opened.close()
+            raise BusError(f"PipeWire does not run: {error.strerror}") from error
+        return opened.detach()
+
+    @override
+    def eis(self) -> int | None:
+        with suppress(BusError):  # since GNOME 45
+            return self.file(REMOTE, "ConnectToEIS", "a{sv}", {})
+        return None
+
+    def _notify(self, member: str, signature: str, *body: Any) -> None:
+        self.call(REMOTE, f"Notify{member}", signature, *body)
+
+    def call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:  # noqa: ARG002
+        return self._bus.call(self._session, member, signature, *body)
+
+    def _end(self) -> None:
+        """Do nothing: Mutter ends the session when the connection closes."""
+
+
+def _root(name: str) -> DBusAddress:
+    return DBusAddress(f"/{name.replace('.', '/')}", name, name)
+
+
+def region_told(properties: Mapping[str, Any]) -> Region | None:
+    """Return the region of a stream's monitor, or None if the stream's properties do not contain it."""
+    position, size = (properties.get(name, ("", None))[1] for name in ("position", "size"))
+    if not size or min(size) < 1:
+        return None
+    return Region(*(position or (0, 0)), *size)
+
+
+def _monitors(bus: Bus) -> tuple[list[str], list[Region]]:
+    """Return the connectors and the regions of all active monitors."""
+    _, monitors, logical, properties = bus.call(_DISPLAYS, "GetCurrentState")
+    modes = {
+        monitor[0][0]: mode for monitor in monitors for mode in monitor[1] if mode[6].get("is-current", ("b", False))[1]
+    }
+    in_pixels = properties.get("layout-mode", ("u", 1))[1] == _PHYSICAL
+    connectors, regions = [], []
+    for x, y, scale, transform, _, shown, _ in logical:
+        mode = modes.get(shown[0][0]) if shown else None
+        if mode is None:
+            continue
+        width, height = mode[1:3] if transform % 2 == 0 else mode[2:0:-1]
+        by = 1.0 if in_pixels else scale
+        connectors.append(shown[0][0])
+        regions.append(Region(x, y, round(width / by), round(height / by)))
+    if not regions:
+        raise EnvironmentLacksError("No monitor is switched on.", "Switch one on.")
+    return connectors, regions

@@ -1,19 +1,172 @@
 """Enters text in a session: short text by keys that the layout has, all other text by pasting.
 
-No character is ever dropped: text that the keyboard lacks is pasted or refused, whereas the desktop would skip it.
+No character is ever dropped: text that the keyboard lacks is pasted or refused, whereas the desktop would skip it. The
+clipboard is lent for a paste, and restored afterwards.
 """
 
-from collections.abc import Callable, Mapping
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from agent.desktop.apps.catalogue import takes_text
 from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.clipboard import PortalClipboard
 from agent.desktop.portal.input import PortalInput
+from agent.desktop.portal.session import CLIPBOARD, Session
+from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import OpenWindows
-from agent.desktop.wayland.text import CheckedTextEntry, FocusCheck
+from agent.desktop.wayland.desktop import CheckedTextEntry, FocusCheck
+from agent.desktop.wayland.selection import read_all, write_all
+
+#: MIME types under which text is offered: Wayland's names and those of X11 programs.
+_TEXT = ("text/plain;charset=utf-8", "text/plain", "UTF8_STRING", "STRING", "TEXT")
+#: Clipboard managers do not store content with this marker (a KDE convention).
+_NOT_KEPT = {"x-kde-passwordManagerHint": b"secret"}
+#: Seconds to wait for a clipboard manager, which reads new content at once: its read must not count as a paste. GNOME's
+#: took 0.02 s. If none reads in this time, later offers do not wait.
+_MANAGER_LOOKS = 1.0
+#: Seconds without a request after which an application has what it needs, and the longest wait for that.
+_QUIET, _LONGEST = 0.06, 0.6
+_TICK = 0.01
+#: Stands for an empty clipboard. If the clipboard had no owner, GNOME's clipboard manager would restore the last
+#: content it saw.
+_EMPTY = {"text/plain": b""}
+#: Most bytes of the previous content to keep.
+_MOST = 64_000_000
+
+
+class PortalClipboard:
+    """The `Clipboard` of a session. May be used from any thread."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._kinds: Sequence[str] = ()
+        self._ours = False
+        self._given: Mapping[str, bytes] = {}  # what we offered last
+        self._wanted: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        self._reading = threading.Lock()
+        self._lending = threading.Lock()
+        self._fetched: list[float] = []  # when texts were fetched
+        self._has_manager = True  # until it is known that there is none
+        self.lacks = "" if session.has_clipboard else "the desktop does not share it."
+        if not self.lacks:
+            session.listen_clipboard(self._changed, lambda kind, serial: self._wanted.put((kind, serial)))
+            threading.Thread(target=self._serve, name="clipboard", daemon=True).start()
+
+    def kinds(self) -> list[str]:
+        return list(self._kinds)
+
+    def read(self, kind: str) -> bytes | None:
+        if kind not in self._kinds:
+            return None
+        if self._ours:  # the request would come back to us
+            return self._given.get(kind)
+        with self._reading:
+            try:
+                file = self._session.file(CLIPBOARD, "SelectionRead", "s", kind)
+            except BusError as error:
+                raise HungError from error
+            try:
+                return read_all(file)
+            finally:
+                os.close(file)
+
+    def close(self) -> None:
+        """Stop serving content. Safe to call twice."""
+        self._wanted.put(("", -1))
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Lend the clipboard, and restore its content afterwards. Raises BusError: the clipboard cannot be used."""
+        with self._lending:
+            before = self._saved()
+            try:
+                yield
+            finally:
+                with suppress(BusError):
+                    self._give(before)
+
+    def offer(self, text: str, check: Callable[[], None] = lambda: None) -> None:
+        """Put a text on the lent clipboard, and wait until clipboard managers have read it. Raises BusError."""
+        looks = len(self._fetched)
+        self._give({kind: text.encode() for kind in _TEXT} | _NOT_KEPT)
+        if self._has_manager:
+            self._has_manager = _until(lambda: len(self._fetched) > looks, _MANAGER_LOOKS, check)
+
+    def pasted(self, press: Callable[[], None], seconds: float, check: Callable[[], None]) -> bool:
+        """Press the keys for a paste. Return whether an application then fetched the text."""
+        fetched = self._fetched
+        before = len(fetched)
+        press()
+        if not _until(lambda: len(fetched) > before, seconds, check):
+            return False
+        # Some applications fetch twice, and browsers check the offered types several times before they insert the text.
+        _until(lambda: time.monotonic() - fetched[-1] > _QUIET, _LONGEST)
+        return True
+
+    def _saved(self) -> dict[str, bytes]:
+        """Return the present content, as far as its owner delivers it."""
+        found: dict[str, bytes] = {}
+        left = _MOST
+        for kind in _worth_keeping(self._kinds):
+            try:
+                data = self.read(kind)
+            except HungError:
+                break
+            if data is not None and len(data) <= left:
+                found[kind] = data
+                left -= len(data)
+        return found
+
+    def _give(self, kinds: Mapping[str, bytes]) -> None:
+        self._given = kinds or _EMPTY
+        offered = {self._session.mime_types: ("as", [*self._given])}
+        self._session.call(CLIPBOARD, "SetSelection", "a{sv}", offered)
+        self._kinds, self._ours = list(kinds), True
+
+    def _changed(self, kinds: Sequence[str], ours: bool) -> None:
+        self._kinds, self._ours = () if ours and self._given is _EMPTY else kinds, ours
+
+    def _serve(self) -> None:
+        """Serve the offered content to applications until the session ends."""
+        self._session.on_closed(self.close)
+        while True:
+            kind, serial = self._wanted.get()
+            if serial < 0:
+                return
+            data = self._given.get(kind)
+            try:
+                if data is not None:
+                    write_all(self._session.file(CLIPBOARD, "SelectionWrite", "u", serial), data)
+                self._session.call(CLIPBOARD, "SelectionWriteDone", "ub", serial, data is not None)
+            except BusError:
+                continue
+            if kind in _TEXT:
+                self._fetched.append(time.monotonic())
+
+
+def _until(true: Callable[[], bool], seconds: float, check: Callable[[], None] = lambda: None) -> bool:
+    """Wait until a condition is true. Return whether it became true in time."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        check()
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_TICK)
+    return True
+
+
+def _worth_keeping(kinds: Sequence[str]) -> list[str]:
+    """Return the types to save: all but duplicate image formats, to which the owner converts one image on demand."""
+    pictures = [one for one in kinds if one.startswith("image/")]
+    best = "image/png" if "image/png" in pictures else next(iter(pictures), "")
+    return [one for one in kinds if one not in pictures or one == best]
+
 
 #: Text up to this length, in characters, is typed by keys if possible.
 _KEYS_AT_FIRST = 60
@@ -40,8 +193,8 @@ class PortalTextEntry(CheckedTextEntry):
 
     def __init__(
         self,
-        source: Callable[[], PortalInput],
-        clipboard: Callable[[], PortalClipboard],
+        source: PortalInput,
+        clipboard: PortalClipboard,
         open_windows: OpenWindows,
         composes: Callable[[], bool],
         told_app: Callable[[], str],
@@ -54,7 +207,7 @@ class PortalTextEntry(CheckedTextEntry):
 
     def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:
         app = self._told_app() if focus.windows is None else "" if focus.window is None else focus.window.app
-        clipboard = self._clipboard()
+        clipboard = self._clipboard
         if len(text) <= _KEYS_AT_FIRST and not takes_text(app, "completing") and self._type(text, focus):
             return
         if clipboard.lacks:
@@ -79,10 +232,10 @@ class PortalTextEntry(CheckedTextEntry):
 
     def _type(self, text: str, focus: FocusCheck) -> bool:
         """Type the text by keys. Return False, with nothing typed, if the keyboard cannot."""
-        strokes = None if self._composes() else self._source().strokes(text)
+        strokes = None if self._composes() else self._source.strokes(text)
         if strokes is None:
             return False
-        self._source().type(strokes, focus.before_key)
+        self._source.type(strokes, focus.before_key)
         return True
 
 

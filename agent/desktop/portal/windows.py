@@ -1,12 +1,17 @@
-"""Windows on desktops that describe them outside Wayland: GNOME with our extension, and KDE through a KWin script.
+"""What GNOME and KDE tell outside Wayland: their windows, and a stop key.
 
-Both return the same JSON: {"windows": [...], "pointer": [x, y]}, the lowest window first, in desktop units.
+GNOME needs our extension for both, KDE a KWin script for the windows. Both return the same JSON: {"windows": [...],
+"pointer": [x, y]}, the lowest window first, in desktop units. Without the extension, the portal's global shortcuts give
+a stop key.
 """
 
 import json
 import os
 import queue
+import sys
 import tempfile
+import time
+import uuid
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,11 +22,17 @@ from jeepney import DBusAddress
 from typing_extensions import override
 
 from agent.core.geometry import Region
+from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
-from agent.desktop.protocol.windows import Layer, Window, WindowId
+from agent.desktop.linux.xkb import keysym_of
+from agent.desktop.portal.consent import PORTAL, ask_portal, portal_address
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, parse_chord
+from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
 from agent.desktop.wayland.stacked import StackedWindow, StackedWindows
+from agent.safety.stop import StopSwitch
 from foundation.configs import configs_dir
 from foundation.errors import EnvironmentLacksError
+from foundation.files import write_atomically
 
 SHELL = "org.gnome.Shell"
 #: Our GNOME Shell extension (configs/gnome-extension).
@@ -45,11 +56,6 @@ class DescribedWindows(StackedWindows):
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._orders: dict[WindowId, int] = {}
-
-    @abstractmethod
-    def is_there(self) -> bool:
-        """Whether this session runs the desktop that the class is for. Raises BusError."""
 
     @abstractmethod
     def describe(self) -> Any:
@@ -59,14 +65,9 @@ class DescribedWindows(StackedWindows):
     def read(self) -> list[StackedWindow]:
         with _telling_loss():
             described = self.describe()["windows"]
-        self._orders = {one["id"]: int(one["order"]) for one in described}
         # A window without a size is not placed yet.
         found = [_window(one) for one in described if min(*one["box"][2:], *one["outer"][2:]) >= 1]
         return sorted(found, key=lambda one: one.visible)
-
-    @override
-    def order(self, identifier: WindowId) -> int:
-        return self._orders.get(identifier, 0)
 
     @override
     def pointer(self) -> tuple[int, int]:
@@ -80,10 +81,6 @@ class DescribedWindows(StackedWindows):
 
 class _GnomeWindows(DescribedWindows):
     """The windows that GNOME Shell reports through our extension."""
-
-    @override
-    def is_there(self) -> bool:
-        return has_extension(self._environ)
 
     @override
     def describe(self) -> Any:
@@ -101,11 +98,6 @@ class _GnomeWindows(DescribedWindows):
 
 class _KwinWindows(DescribedWindows):
     """The windows that KWin reports: KWin runs a short script that calls us back. This needs no permission."""
-
-    @override
-    def is_there(self) -> bool:
-        with Bus(self._environ, _PATIENCE) as bus:
-            return bus.owned(_KWIN)
 
     @override
     def describe(self) -> Any:
@@ -156,13 +148,137 @@ def _window(one: Mapping[str, Any]) -> StackedWindow:
     layer = Layer(
         window, box, outer, one["helper"], one["backdrop"], one["passing"], window.pid, frozenset(one["kinds"]), surface
     )
-    return StackedWindow(layer, one["shown"], one["focused"], "dialog" if one["dialog"] else "", one["owner"])
+    kind: WindowKind = "dialog" if one["dialog"] else ""
+    return StackedWindow(layer, one["shown"], one["focused"], kind, int(one["order"]), one["owner"])
 
 
 def open_described_windows(environ: Mapping[str, str]) -> DescribedWindows | None:
     """Return the windows of a session, or None if the desktop does not describe them. For the calling thread only."""
-    for windows in (_GnomeWindows(environ), _KwinWindows(environ)):
-        with suppress(BusError):
-            if windows.is_there():
-                return windows
+    if has_extension(environ):
+        return _GnomeWindows(environ)
+    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
+        return _KwinWindows(environ) if bus.owned(_KWIN) else None
     return None
+
+
+_REASON = "the stop key was pressed"
+#: Alternative on GNOME, which uses the default chord to cycle through its panels.
+_INSTEAD = "ctrl+shift+escape"
+_GNOME_MODIFIERS = {"ctrl": "<Control>", "alt": "<Alt>", "shift": "<Shift>", "super": "<Super>"}
+#: Names of modifiers in the XDG shortcuts specification.
+_PORTAL_MODIFIERS = {"ctrl": "CTRL", "alt": "ALT", "shift": "SHIFT", "super": "LOGO"}
+_SHORTCUTS = "GlobalShortcuts"
+#: Our application ID. The portal stores the user's answer under it, and only for installed applications.
+_APPLICATION = "org.mai_agent.Agent"
+#: Its desktop entry. The portal ignores an entry whose program does not exist.
+_ENTRY = '[Desktop Entry]\nType=Application\nName=mai-agent\nExec="{python}" -m agent\nNoDisplay=true\n'
+#: Seconds in which the user can answer the dialog.
+_PERSON = 60.0
+
+
+class ShellStopKey:
+    """Sets the stop switch when the chord is pressed, until closed."""
+
+    def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str) -> None:
+        self.remark = ""
+        self._stop = stop
+        self._bus: Bus | None = None
+        self._number = 0
+        chords = [chord, _INSTEAD] if chord == DEFAULT_CHORD else [chord]
+        try:
+            self._bus = Bus(environ)
+            self._bus.listen(SHELL, EXTENSION, "Pressed", self._pressed)
+            got = next((one for one in chords if self._grab(self._bus, one)), "")
+        except BusError as error:
+            self.remark = f"The stop key {chord} cannot be watched ({error})."
+            self.close()
+            return
+        if got != chord:
+            self.remark = f"The stop key {chord} cannot be used here: " + (
+                f"it is {got}." if got else "choose another with the setting stop_key."
+            )
+        if not got:
+            self.close()
+
+    def close(self) -> None:
+        """Release the chord. The shell does this when the connection closes."""
+        if self._bus is not None:
+            self._bus.close()
+
+    def _grab(self, bus: Bus, chord: str) -> bool:
+        """Grab the chord and return whether that worked. Raises BusError."""
+        modifiers, key = parse_chord(chord)
+        name = "".join(_GNOME_MODIFIERS[one] for one in modifiers) + keysym_of(key)
+        [self._number] = bus.call(EXTENSION, "Grab", "s", name)
+        return bool(self._number)
+
+    def _pressed(self, body: tuple[Any, ...]) -> None:
+        if body == (self._number,):
+            self._stop.stop(_REASON)
+
+
+def has_shortcuts(environ: Mapping[str, str]) -> bool:
+    """Whether the session's portal supports global shortcuts."""
+    with suppress(BusError), Bus(environ) as bus:
+        return bool(bus.property(portal_address(_SHORTCUTS), "version", start=True))
+    return False
+
+
+class PortalStopKey:
+    """Sets the stop switch when the chord is pressed, until closed.
+
+    The desktop asks the user for permission; GNOME and KDE ask only once. The constructor waits for the answer, for at
+    most `seconds` or until the stop switch is set.
+    """
+
+    def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str, seconds: float = _PERSON) -> None:
+        self.remark = ""
+        self._stop = stop
+        self._bus: Bus | None = None
+        modifiers, key = parse_chord(chord)
+        trigger = "+".join([*(_PORTAL_MODIFIERS[one] for one in modifiers), keysym_of(key)])
+        try:
+            self._bus = Bus(environ)
+            _introduce(self._bus, environ)
+            bound = self._bind(self._bus, trigger, time.monotonic() + seconds)
+        except BusError as error:
+            bound, self.remark = False, f"The stop key {chord} cannot be had ({error})."
+        if not bound:
+            self.remark = self.remark or f"The desktop did not give the stop key {chord}, or another one in its place."
+            self.close()
+
+    def close(self) -> None:
+        """Release the chord."""
+        if self._bus is not None:
+            self._bus.close()
+
+    def _bind(self, bus: Bus, trigger: str, deadline: float) -> bool:
+        """Ask for the chord. Return whether we got it, or another chord that the user chose. Raises BusError."""
+
+        def ask(member: str, signature: str, *body: Any, **options: Any) -> dict[str, Any]:
+            left = max(0.0, deadline - time.monotonic())
+            answer = ask_portal(bus, _SHORTCUTS, member, signature, body, options, self._stop, left)
+            return {} if answer is None else answer[1]  # GNOME 48 reports an error although it grants the chord
+
+        session = ask("CreateSession", "", session_handle_token=("s", f"mai{uuid.uuid4().hex}")).get("session_handle")
+        if not session:
+            return False
+
+        def activated(body: tuple[Any, ...]) -> None:
+            if body[:2] == (session, "stop"):
+                self._stop.stop(_REASON)
+
+        bus.listen(PORTAL, portal_address(_SHORTCUTS), "Activated", activated)
+        wanted = [("stop", {"description": ("s", "Stop mai-agent"), "preferred_trigger": ("s", trigger)})]
+        return bool(ask("BindShortcuts", "oa(sa{sv})s", session, wanted, "").get("shortcuts"))
+
+
+def _introduce(bus: Bus, environ: Mapping[str, str]) -> None:
+    """Register our application ID: since 1.20, the portal grants shortcuts only to known applications."""
+    entry = places.data_home(environ) / "applications" / f"{_APPLICATION}.desktop"
+    with suppress(OSError):
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(entry, _ENTRY.format(python=sys.executable))
+    registry = DBusAddress(portal_address(_SHORTCUTS).object_path, PORTAL, "org.freedesktop.host.portal.Registry")
+    with suppress(BusError):
+        bus.call(registry, "Register", "sa{sv}", _APPLICATION, {}, start=True)

@@ -17,8 +17,7 @@ from agent.desktop.protocol.desktop import Desktop, Finding, TakeoverWatch
 from agent.desktop.protocol.hand import ActionFailedError, Hand
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.self_test import window
-from agent.desktop.self_test.capture import look_for
-from agent.desktop.self_test.pattern import Pattern
+from agent.desktop.self_test.capture import Pattern, look_for
 from agent.desktop.self_test.window import SelfTestWindow
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
@@ -60,14 +59,10 @@ def window_environ(desktop: Desktop, environ: Mapping[str, str]) -> Mapping[str,
 
 
 class SelfTest:
-    """Tests a desktop; `run` may be called only once.
+    """Tests a desktop that was opened for this test with this stop switch; `run` may be called only once.
 
-    Args:
-        desktop: the desktop, opened for this test.
-        program: the module that shows the window.
-        environ: the environment for `program`; see `window_environ`.
-        stop: the desktop's stop switch.
-        watch: the stop key; "" if nobody uses the desktop, as in a sandbox.
+    `program` is the module that shows the window, and `environ` its environment (see `window_environ`). `watch` is the
+    stop key; "" if nobody uses the desktop, as in a sandbox.
     """
 
     def __init__(
@@ -83,9 +78,7 @@ class SelfTest:
     def run(self) -> Iterator[Finding]:
         """Yield the result of each check as soon as it is known.
 
-        Raises:
-            StoppedError: the person stopped the test, or used mouse or keyboard. No key is held down then, and the
-                clipboard is restored.
+        Raises StoppedError if the person stopped the test, or used mouse or keyboard. No key is held down then.
         """
         with ExitStack() as opened:
             try:

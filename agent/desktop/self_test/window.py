@@ -27,11 +27,8 @@ _POLL = 0.01
 class SelfTestWindow:
     """A window that shows a pattern and reports the events that reach it, until it is closed.
 
-    `program` is the module that shows the window, and `number` the seed of its pattern.
-
-    Raises:
-        EnvironmentLacksError: no window appears.
-        StoppedError: the stop switch was set.
+    `program` is the module that shows the window, and `number` the seed of its pattern. Raises EnvironmentLacksError:
+    no window appears. StoppedError: the stop switch was set.
     """
 
     def __init__(self, program: str, environ: Mapping[str, str], number: int, stop: StopSwitch) -> None:
@@ -89,12 +86,7 @@ class SelfTestWindow:
         return next(iter(self.events(*kinds)), None)
 
     def wait_for(self, true: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Wait until a condition is true. Return False after a timeout.
-
-        Raises:
-            EnvironmentLacksError: the window is gone.
-            StoppedError: the stop switch was set.
-        """
+        """Wait until a condition is true; False after a timeout. Raises EnvironmentLacksError if the window is gone."""
         deadline = time.monotonic() + (PATIENCE if seconds is None else seconds)
         while not true():
             if not self._hearing.is_alive() and not true():

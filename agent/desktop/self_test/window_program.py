@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from agent.core.geometry import Size
-from agent.desktop.self_test.pattern import Pattern
+from agent.desktop.self_test.capture import Pattern
 from foundation.errors import MaiError
 from foundation.printing import put_json
 

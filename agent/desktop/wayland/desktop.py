@@ -1,10 +1,15 @@
-"""What the Wayland desktops share: the compositor's socket, an assumed pointer position, and the watches."""
+"""What the Wayland desktops share: an assumed pointer position, text entry that checks the focus, and the watch.
+
+Wayland reports neither the pointer position nor held keys to clients, only when a seat becomes idle and active again.
+Our own events count as activity too, so only activity while the hand rests is attributed to the user.
+"""
 
 import os
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,14 +17,140 @@ from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.input.hand import InputHand
 from agent.desktop.linux_desktop import LinuxDesktop
-from agent.desktop.protocol.desktop import Applications, TextEntry
-from agent.desktop.protocol.hand import Hand, Input
+from agent.desktop.protocol.desktop import Applications, TakeoverWatch, TextEntry
+from agent.desktop.protocol.hand import ActionFailedError, Hand, Input
 from agent.desktop.protocol.input_log import InputLog
-from agent.desktop.wayland.keys import EVDEV, Stroke
-from agent.desktop.wayland.seat_watch import NOTIFIERS
-from agent.desktop.wayland.wire import Connection, socket_of
+from agent.desktop.protocol.windows import OpenWindows, Windows
+from agent.desktop.wayland.devices import EVDEV, Stroke
+from agent.desktop.wayland.wire import Arguments, Connection, socket_of
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
+
+#: Idle-notification interfaces, the newer first, with the opcode of the request and the order of its arguments: new
+#: object, milliseconds, seat in the one; new object, seat, milliseconds in the other.
+NOTIFIERS = (("ext_idle_notifier_v1", 1, "nuo"), ("org_kde_kwin_idle", 0, "nou"))
+_RESUMED = 1
+#: Milliseconds without input after which the next input is reported.
+_IDLE = 150
+#: Seconds during which our own input may still be reported, because this thread runs late on a busy machine.
+_SETTLES = 0.3
+_POLL = 0.2
+_WHAT = "used mouse or keyboard"
+
+
+class SeatWatch:
+    """Watches until it is closed or the stop switch is set; sets it when the compositor goes away.
+
+    `takeover` is None for a run that cannot be paused. Raises EnvironmentLacksError: the compositor cannot be reached.
+    """
+
+    def __init__(self, path: str, stop: StopSwitch, takeover: TakeoverWatch | None) -> None:
+        self._stop = stop
+        self._takeover = takeover
+        self._closed = threading.Event()
+        self._connection = Connection(path)
+        try:
+            if takeover is not None:
+                self._ask()
+        except BaseException:
+            self._connection.close()
+            raise
+        threading.Thread(target=self._run, name="seat watch", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop watching; does not wait."""
+        self._closed.set()
+
+    def _ask(self) -> None:
+        connection = self._connection
+        known = next((one for one in NOTIFIERS if connection.has(one[0])), None)
+        if known is None:
+            return
+        interface, opcode, order = known
+        notifier, seat = connection.bind(interface, 1), connection.bind("wl_seat", 1)
+        values = {"n": connection.new(self._heard), "u": _IDLE, "o": seat}
+        connection.request(notifier, opcode, order, *(values[kind] for kind in order))
+
+    def _heard(self, opcode: int, _: Arguments) -> None:
+        takeover = self._takeover
+        if opcode != _RESUMED or takeover is None or takeover.rest.busy:
+            return
+        if time.monotonic() - takeover.rest.since < _SETTLES or takeover.steering.paused or takeover.is_ours(None):
+            return
+        takeover.steering.user_acted(_WHAT)
+
+    def _run(self) -> None:
+        try:
+            while not self._closed.is_set() and not self._stop.stopped:
+                self._connection.pump(_POLL)
+        except EnvironmentLacksError as error:
+            if not self._closed.is_set():
+                self._stop.fail(error)
+        finally:
+            with suppress(OSError):
+                self._connection.close()
+
+
+#: The focus is checked once per this many keys, because a check takes as long as a key.
+_LOOK_EVERY = 8
+
+
+class FocusCheck:
+    """Checks that the window that had the focus at the start still has it, and counts the keys typed so far."""
+
+    def __init__(self, windows: Windows | None, length: int, check_stop: Callable[[], None]) -> None:
+        self.windows = windows
+        self.window = None if windows is None else windows.active()
+        self.check_stop = check_stop
+        self._length = length
+        self._keys = 0
+
+    def before_key(self) -> None:
+        """Raise if typing must stop."""
+        self.check_stop()
+        if self._keys % _LOOK_EVERY == 0:
+            self.look()
+        self._keys += 1
+
+    def look(self) -> None:
+        """Raise ActionFailedError if another window has the focus now."""
+        self.check_stop()
+        if self.windows is None or self.window is None:
+            return
+        now = self.windows.active()
+        if now is not None and now.id == self.window.id:
+            return
+        went = "went away" if now is None else f"went to {now.title or now.app!r}"
+        raise ActionFailedError(
+            f"the keyboard focus {went} while this was typed: at most the first {self._keys} of "
+            f"{self._length} characters are in {self.window.title or self.window.app!r}, and the rest was not typed"
+        )
+
+
+class CheckedTextEntry(ABC):
+    """Text entry that stops when another window takes the focus, and reports how much was typed."""
+
+    def __init__(self, open_windows: OpenWindows) -> None:
+        self._open_windows = open_windows
+
+    def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
+        windows = self._open_windows()
+        try:
+            focus = FocusCheck(windows, len(text), check_stop)
+            body = text.rstrip("\n")
+            if body:
+                self._enter(body, press, focus)
+            for _ in text[len(body) :]:
+                focus.look()
+                press(("enter",))
+        finally:
+            if windows is not None:
+                windows.close()
+
+    @abstractmethod
+    def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:
+        """Enter text that does not end in a line end."""
+
 
 #: Seconds between two keys: toolkits that draw slowly lose faster input.
 _BETWEEN = 0.004

@@ -6,9 +6,9 @@ from contextlib import suppress
 from agent.core.geometry import Size
 from agent.desktop.linux.xkb import Keymap
 from agent.desktop.protocol.clipboard import TEXTS, HungError
-from agent.desktop.self_test.pattern import Pattern
+from agent.desktop.self_test.capture import Pattern
 from agent.desktop.self_test.window_program import APP, TITLE, Shown, serve
-from agent.desktop.wayland.layout import take_keymap
+from agent.desktop.wayland.devices import take_keymap
 from agent.desktop.wayland.selection import DATA_DEVICE, Selection
 from agent.desktop.wayland.wire import Arguments, Connection, create_buffer, socket_of
 

@@ -16,6 +16,7 @@ class StackedWindow:
     visible: bool
     focused: bool
     kind: WindowKind
+    order: int  # increases with the order in which windows opened
     #: The window that a menu or tooltip belongs to; None for windows.
     owner: WindowId | None = None
 
@@ -33,15 +34,11 @@ class StackedWindows(Windows):
         """Return all windows, lowest first; hidden windows come before visible ones. Raises EnvironmentLacksError."""
 
     @abstractmethod
-    def order(self, identifier: WindowId) -> int:
-        """Return a number that increases with the order in which windows opened."""
-
-    @abstractmethod
     def bring(self, identifier: WindowId) -> bool:
         """Bring an existing window to the front. Return whether that worked."""
 
     def windows(self) -> list[Window]:
-        return sorted((one.layer.window for one in self._listed()), key=lambda window: self.order(window.id))
+        return [one.layer.window for one in sorted(self._listed(), key=lambda one: one.order)]
 
     def active(self) -> Window | None:
         return next((one.layer.window for one in self._listed() if one.focused), None)

@@ -1,24 +1,141 @@
-"""The desktop of the compositor that WAYLAND_DISPLAY names, through wlroots' protocols."""
+"""The desktop of the compositor that WAYLAND_DISPLAY names, through wlroots' protocols.
 
+A monitor is captured through memory shared with the compositor (wlr-screencopy).
+"""
+
+import mmap
 import os
+import time
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from agent.core.geometry import Size, Viewport
 from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.protocol.elements import Elements
+from agent.desktop.protocol.monitors import number_of
 from agent.desktop.protocol.windows import Windows
-from agent.desktop.wayland.desktop import NO_CORNER, Pointer, WaylandDesktop
-from agent.desktop.wayland.seat_watch import SeatWatch
-from agent.desktop.wayland.wire import Connection
-from agent.desktop.wlroots import sway
-from agent.desktop.wlroots.clipboard import WlrootsClipboard
+from agent.desktop.wayland.desktop import NO_CORNER, Pointer, SeatWatch, WaylandDesktop
+from agent.desktop.wayland.devices import read_outputs
+from agent.desktop.wayland.selection import WlrootsClipboard
+from agent.desktop.wayland.wire import Arguments, Connection, create_buffer
 from agent.desktop.wlroots.input import KEYBOARDS, POINTERS, WlrootsInput, WlrootsTextEntry
-from agent.desktop.wlroots.screen import SCREENCOPY, WlrootsScreen
-from agent.desktop.wlroots.toplevels import TOPLEVELS, ToplevelWindows
+from agent.desktop.wlroots.windows import TOPLEVELS, SwayStopKey, ToplevelWindows, open_windows
 from agent.safety.stop import StopSwitch
+from agent.screen.capture import Frame
+from agent.screen.encode import keep_freed_memory
+from foundation.errors import EnvironmentLacksError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SCREENCOPY = "zwlr_screencopy_manager_v1"
+#: Pillow's raw mode, the byte order in memory, for each wl_shm format (DRM codes, except for the first two).
+_FORMATS = {
+    0: "BGRX", 1: "BGRX", 0x34324152: "BGRX", 0x34325258: "BGRX",
+    0x34324241: "RGBX", 0x34324258: "RGBX", 0x34324742: "RGB", 0x34324752: "BGR",
+}  # fmt: skip
+#: Event opcodes of zwlr_screencopy_frame_v1.
+_BUFFER, _FLAGS, _READY, _FAILED, _LISTED = 0, 1, 2, 3, 6
+
+
+class _Events(defaultdict[int, list[list[int]]]):
+    """Collects the events of one object: for each opcode, the arguments of each event as words."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def __call__(self, opcode: int, arguments: Arguments) -> None:
+        self[opcode].append(arguments.words())
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    kind: int  # a wl_shm format
+    width: int
+    height: int
+    stride: int  # bytes per line
+
+
+class WlrootsScreen:
+    """One monitor, copied into a shared buffer. Raises EnvironmentLacksError, and UsageError: no such monitor."""
+
+    def __init__(self, path: str, monitor: int | None = None) -> None:
+        keep_freed_memory()
+        self._shape: _Shape | None = None
+        self._memory: mmap.mmap | None = None
+        self._buffer = 0
+        self._connection = connection = Connection(path)
+        try:
+            self._shared, self._manager = connection.bind("wl_shm", 1), connection.bind(SCREENCOPY, 3)
+            outputs = read_outputs(connection)
+            if not outputs:
+                raise EnvironmentLacksError("No monitor is switched on.", "Switch one on.")
+            self._output = outputs[number_of([one.region for one in outputs], monitor)]
+        except BaseException:
+            connection.close()
+            raise
+        self.monitors = [one.region for one in outputs]
+        self.home = self._output.region.middle
+
+    def grab(self) -> Frame:
+        """Capture the monitor: take one frame of it, some 16 ms."""
+        connection, events = self._connection, _Events()
+        frame = connection.new(events)
+        connection.request(self._manager, 0, "nio", frame, 0, self._output.number)
+        connection.wait(lambda: _LISTED in events or _FAILED in events)
+        if _BUFFER in events and _FAILED not in events:
+            connection.request(frame, 0, "o", self._buffer_of(_Shape(*events[_BUFFER][0])))
+            connection.wait(lambda: _READY in events or _FAILED in events)
+        connection.request(frame, 1)
+        if _FAILED in events or _BUFFER not in events:
+            raise EnvironmentLacksError(
+                "The screen can no longer be captured.", "Is the monitor still there, and the session unlocked?"
+            )
+        image = self._copied(upside_down=_FLAGS in events and bool(events[_FLAGS][-1][0] & 1))
+        return Frame(image, Viewport(self._output.region, Size(image.width, image.height)), time.monotonic())
+
+    def close(self) -> None:
+        """Close the capture; safe to call twice."""
+        self._connection.close()
+        self._unmap()
+
+    def _unmap(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+        self._memory, self._shape = None, None
+
+    def _buffer_of(self, shape: _Shape) -> int:
+        """Return the object ID of a buffer of this shape."""
+        if self._shape == shape:
+            return self._buffer
+        if self._memory is not None:
+            self._connection.request(self._buffer, 0)
+            self._unmap()
+        size = shape.width, shape.height
+        self._buffer, self._memory = create_buffer(self._connection, self._shared, size, shape.stride, shape.kind)
+        self._shape = shape
+        return self._buffer
+
+    def _copied(self, *, upside_down: bool) -> "Image":
+        """Return the buffer's content as users see it; the buffer has the monitor's unrotated lines."""
+        from PIL.Image import Transpose, frombytes
+
+        assert self._shape is not None and self._memory is not None
+        shape, order, transform = self._shape, _FORMATS.get(self._shape.kind), self._output.transform
+        if order is None:
+            raise EnvironmentLacksError(f"The screen is told in pixels of an unknown kind ({shape.kind:#x}).")
+        up = -1 if upside_down else 1
+        image = frombytes("RGB", (shape.width, shape.height), self._memory[:], "raw", order, shape.stride, up)
+        turn = (None, Transpose.ROTATE_270, Transpose.ROTATE_180, Transpose.ROTATE_90)[transform & 3]
+        image = image if turn is None else image.transpose(turn)
+        return image.transpose(Transpose.FLIP_LEFT_RIGHT) if transform & 4 else image
+
 
 #: Interfaces that a compositor must offer.
 NEEDED = (SCREENCOPY, POINTERS, KEYBOARDS, "wl_shm", "wl_seat")
@@ -57,11 +174,11 @@ class WlrootsDesktop(WaylandDesktop):
 
     @cached_property
     def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached
-        return WlrootsTextEntry(lambda: self._input, self.open_windows)
+        return WlrootsTextEntry(self._input, self.open_windows)
 
     @override
     def open_windows(self) -> Windows | None:
-        found = sway.open_windows(self._pointer)
+        found = open_windows(self._pointer)
         return ToplevelWindows(self._path, self._pointer) if found is None and self._has_names else found
 
     @override
@@ -76,7 +193,7 @@ class WlrootsDesktop(WaylandDesktop):
         self._watches.callback(SeatWatch(self._path, self._stop, takeover).close)
         if not self.abilities.stop_key:
             return ""
-        key = sway.SwayStopKey(self._stop, stop_key)
+        key = SwayStopKey(self._stop, stop_key)
         self._watches.callback(key.close)
         return key.remark
 

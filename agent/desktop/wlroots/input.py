@@ -1,29 +1,111 @@
 """Our own virtual pointer and keyboard on a Wayland desktop (wlr-virtual-pointer, virtual-keyboard).
 
-When the connection closes, the compositor removes both and releases held keys; `releaser_process.py` releases buttons.
+The keyboard has the US layout, with further characters on spare keys. When the connection closes, the compositor
+removes both devices and releases held keys; `releaser_process.py` releases buttons.
 """
 
 import os
 import time
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from typing_extensions import override
 
 from agent.core.geometry import around
-from agent.desktop.input.helper_process import HelperProcess
-from agent.desktop.input.pressed_notes import PressedNotes, desktop_at
+from agent.desktop.programs import HelperProcess
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.protocol.windows import OpenWindows
-from agent.desktop.wayland.desktop import Pointer, WaylandInput
-from agent.desktop.wayland.keys import EVDEV
-from agent.desktop.wayland.layout import CAPABILITIES, KNOWN, POINTER_AND_KEYBOARD
-from agent.desktop.wayland.outputs import read_outputs
-from agent.desktop.wayland.text import CheckedTextEntry, FocusCheck
+from agent.desktop.wayland.desktop import CheckedTextEntry, FocusCheck, Pointer, WaylandInput
+from agent.desktop.wayland.devices import (
+    CAPABILITIES,
+    EVDEV,
+    KNOWN,
+    POINTER_AND_KEYBOARD,
+    Stroke,
+    read_outputs,
+    us_layout,
+)
 from agent.desktop.wayland.wire import Arguments, Connection
-from agent.desktop.wlroots.keymap import Keymap, is_key, portions
+
+_KEYS: dict[str, int] = EVDEV["keys"]
+_SPARE = range(EVDEV["spare"]["first"], EVDEV["spare"]["last"] + 1)
+#: XKB keycodes are Linux keycodes plus 8 (the X11 protocol reserves the first 8).
+_OFFSET = 8
+#: Characters that have keys of their own.
+_CONTROLS = {"\n": "enter", "\r": "enter", "\t": "tab", "\b": "backspace", "\x1b": "escape"}
+_LAYOUT = us_layout()
+
+
+class Keymap:
+    """The present position of each character. Named keys and the US layout's own characters never move."""
+
+    def __init__(self) -> None:
+        self._spare: dict[str, int] = {}  # characters on the first spare keys
+
+    def add(self, characters: Iterable[str]) -> bool:
+        """Add all these characters (see `portions` for how many fit). Return whether the keymap changed.
+
+        If there is no room beside earlier ones, these are forgotten.
+        """
+        wanted = dict.fromkeys(one for one in characters if not _is_there(one))
+        fresh = [one for one in wanted if one not in self._spare]
+        if len(self._spare) + len(fresh) > len(_SPARE):
+            self._spare, fresh = {}, [*wanted]
+        for one in fresh:
+            self._spare[one] = _SPARE[len(self._spare)]
+        return bool(fresh)
+
+    def of_key(self, name: str) -> Stroke | None:
+        """Return the stroke of a key name of `agent.core.keys`, or None if the key must be added first."""
+        if name in _KEYS:
+            return Stroke(_KEYS[name])
+        stroke = _LAYOUT.get(name)
+        if stroke is not None and not stroke.shift:
+            return stroke
+        return Stroke(self._spare[name]) if name in self._spare else None
+
+    def of_character(self, character: str) -> Stroke:
+        """Return the stroke of a character that was added. Raises KeyError: it was not added."""
+        if character in _CONTROLS:
+            return Stroke(_KEYS[_CONTROLS[character]])
+        return _LAYOUT.get(character) or Stroke(self._spare[character])
+
+    def text(self) -> str:
+        """Return the keymap in XKB's text format. The compositor's libxkbcommon resolves the includes."""
+        codes = "".join(f" <M{code}> = {code + _OFFSET};" for code in self._spare.values())
+        symbols = "".join(f" key <M{code}> {{ [ U{ord(one):04X} ] }};" for one, code in self._spare.items())
+        return (
+            'xkb_keymap { xkb_keycodes { include "evdev" ' + codes + " };"
+            ' xkb_types { include "complete" }; xkb_compatibility { include "complete" };'
+            ' xkb_symbols { include "pc+us+inet(evdev)+level3(ralt_switch)"' + symbols + " }; };"
+        )
+
+
+def is_key(name: str) -> bool:
+    """Whether a key name of `agent.core.keys` can be pressed."""
+    return name in _KEYS or (len(name) == 1 and name.isprintable())
+
+
+def portions(text: str) -> list[str]:
+    """Split a text into portions that each fit into one keymap."""
+    found: list[str] = []
+    portion, held = "", set[str]()
+    for character in text:
+        new = set() if _is_there(character) else {character}
+        if len(held | new) > len(_SPARE):
+            found.append(portion)
+            portion, held = "", set()
+        portion += character
+        held |= new
+    return [*found, portion] if portion else found
+
+
+def _is_there(character: str) -> bool:
+    """Whether a character, or its key, needs no spare key."""
+    return character in _CONTROLS or character in _LAYOUT
+
 
 POINTERS = "zwlr_virtual_pointer_manager_v1"
 KEYBOARDS = "zwp_virtual_keyboard_manager_v1"
@@ -61,10 +143,6 @@ class WlrootsInput(WaylandInput):
             self._send_keymap()
             connection.roundtrip()
             self._known = time.monotonic() + (KNOWN if self._lacked else 0.0)
-            self._notes = PressedNotes(desktop_at("wayland", path))
-            # The compositor has already released the keys of a process that died.
-            if left := [press for press in self._notes.take_left_over() if press.kind == "button"]:
-                self.release(left)
         except BaseException:
             connection.close()
             raise
@@ -83,9 +161,8 @@ class WlrootsInput(WaylandInput):
 
     def press(self, press: Press) -> None:
         if press.kind == "button":
-            self._notes.press(press)
             # sway 1.7 keeps buttons down after the virtual pointer of a killed process is gone.
-            self._releaser = self._releaser or HelperProcess(_RELEASER, self._path, str(self._notes.path))
+            self._releaser = self._releaser or HelperProcess(_RELEASER, self._path)
             self._releaser.tell(f"+{_BUTTONS[press.name]}")
             self._point(_BUTTON, "uu", _BUTTONS[press.name], 1)
         else:
@@ -107,7 +184,6 @@ class WlrootsInput(WaylandInput):
         for press in presses:
             if press.kind == "button" and self._releaser is not None:
                 self._releaser.tell(f"-{_BUTTONS[press.name]}")
-        self._notes.release(presses)
 
     def scroll(self, dx: int, dy: int) -> None:
         """Turn the wheel, by one step per call: sway 1.7 delivers several steps of one call as a single step."""
@@ -133,7 +209,6 @@ class WlrootsInput(WaylandInput):
         self._connection.close()
         if self._releaser is not None:
             self._releaser.close()
-        self._notes.close()
 
     def _point(self, opcode: int, signature: str, *arguments: float) -> None:
         """Send a pointer request, whose first argument is a time, and the frame event that completes it."""
@@ -187,12 +262,12 @@ class WlrootsInput(WaylandInput):
 class WlrootsTextEntry(CheckedTextEntry):
     """Enters all text by keys of our own keyboard, which touches no clipboard. Inner line ends are Enter too."""
 
-    def __init__(self, source: Callable[[], WlrootsInput], open_windows: OpenWindows) -> None:
+    def __init__(self, source: WlrootsInput, open_windows: OpenWindows) -> None:
         super().__init__(open_windows)
         self._source = source
 
     def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:  # noqa: ARG002
-        self._source().type(text, focus.before_key)
+        self._source.type(text, focus.before_key)
 
 
 def release_buttons(path: str, buttons: Sequence[int]) -> None:

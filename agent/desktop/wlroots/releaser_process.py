@@ -1,6 +1,6 @@
 """Releases the mouse buttons that a killed process held; started by `input.py`.
 
-    python releaser_process.py SOCKET NOTES
+    python releaser_process.py SOCKET
 
 Standard input gets a line for each button that goes down (+272) or comes up (-272). The input ends when the
 process that holds the buttons ends.
@@ -21,7 +21,6 @@ def main() -> None:
         from agent.desktop.wlroots.input import release_buttons
 
         release_buttons(sys.argv[1], sorted(down))
-    Path(sys.argv[2]).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,107 @@
-"""The desktop of the X server that DISPLAY names."""
+"""The desktop of the X server that DISPLAY names, with input through pyautogui.
+
+pyautogui connects to the X server when it is imported, and keeps that connection. A helper process releases what a hung
+hand holds.
+"""
 
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import cached_property, partial
+from pathlib import Path
 
-from agent.desktop.input.takeover import Takeover
 from agent.desktop.linux_desktop import LinuxDesktop
-from agent.desktop.portable.desktop import PortableDesktop
+from agent.desktop.portable import PortableDesktop, PyAutoGuiInput, own_name
+from agent.desktop.programs import HelperProcess, host_pid
 from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry
-from agent.desktop.protocol.hand import Input
+from agent.desktop.protocol.hand import Input, Press
 from agent.desktop.protocol.windows import Windows
-from agent.desktop.x11.input import X11Input, X11InputState
-from agent.desktop.x11.input_log import X11InputLog
+from agent.desktop.x11.connection import display_lost, open_display
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.text import X11TextEntry
-from agent.desktop.x11.watches import DisplayWatch, StopKey
+from agent.desktop.x11.watches import DisplayWatch, StopKey, Takeover, X11InputLog
 from agent.desktop.x11.windows import X11Windows, open_windows, same_display
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import REASONS, StopSwitch, shared_descriptor
+from foundation.errors import EnvironmentLacksError
+
+#: X11's button numbers.
+_BUTTON_NUMBERS = {"left": 1, "middle": 2, "right": 3}
+#: Bits of the pointer state: ShiftMask, ControlMask, Mod1Mask and Mod4Mask (the same in every layout), buttons.
+_HELD = {
+    "shift": 1, "ctrl": 1 << 2, "alt": 1 << 3, "super": 1 << 6,
+    "the left button": 1 << 8, "the middle button": 1 << 9, "the right button": 1 << 10,
+}  # fmt: skip
+#: Seconds until a process that hung receives a stop after it resumes.
+_STOP_ARRIVES = 0.3
+
+
+class Releaser(HelperProcess):
+    """Controls `releaser_process.py`."""
+
+    def __init__(self, stop: StopSwitch) -> None:
+        shared = shared_descriptor()
+        super().__init__(
+            Path(__file__).with_name("releaser_process.py"),
+            str(-1 if shared is None else shared),
+            ",".join(str(int(number)) for number in REASONS),
+            files=() if shared is None else (shared,),
+        )
+        stop.on_stop(lambda: self.tell("stop"))
+
+
+class X11Input(PyAutoGuiInput):
+    """Mouse and keyboard of X11. Raises EnvironmentLacksError if the display accepts no input."""
+
+    def __init__(self, stop: StopSwitch) -> None:
+        display = open_display()  # raises a more precise error than pyautogui
+        super().__init__()
+        platform = self._gui.platformModule
+        with suppress(Exception):  # its own connection may be lost, or lead to another display
+            platform._display.close()
+        platform._display = display
+        context = display.screen().root.create_gc()
+        display.sync()
+        self._stop = stop
+        self._releaser = Releaser(stop)
+        self._releaser.tell(f"client {int(context.id)}")
+
+    def held(self) -> list[str]:
+        mask = self._gui.platformModule._display.screen().root.query_pointer().mask
+        return [name for name, bit in _HELD.items() if mask & bit]
+
+    def press(self, press: Press) -> None:
+        self._releaser.tell(f"+ {press.kind} {self._code(press)}")
+        super().press(press)
+
+    def release(self, presses: Sequence[Press]) -> None:
+        """Release everything in one round trip to the server; pyautogui needs several."""
+        from Xlib import X
+        from Xlib.ext import xtest
+
+        display = self._gui.platformModule._display
+        for press in presses:
+            xtest.fake_input(display, X.KeyRelease if press.kind == "key" else X.ButtonRelease, self._code(press))
+        display.sync()
+        for press in presses:
+            self._releaser.tell(f"- {press.kind} {self._code(press)}")
+
+    def _code(self, press: Press) -> int:
+        if press.kind == "button":
+            return _BUTTON_NUMBERS[press.name]
+        return int(self._gui.platformModule.keyboardMapping[own_name(press.name)])
+
+    def set_busy(self, busy: bool) -> None:
+        self._releaser.tell("busy" if busy else "idle")
+
+    def lost(self, error: Exception) -> EnvironmentLacksError:
+        # If this whole process hung during a stop, the releaser has closed the hand's connection. The stop then reaches
+        # this process only now, so wait for it.
+        self._stop.sleep(_STOP_ARRIVES)
+        return display_lost(error)
+
+    def close(self) -> None:
+        self._releaser.close()
+
 
 _WAYLAND = "This is a Wayland session: only X11 applications can be seen and used, the rest of the screen is black."
 
@@ -34,7 +118,7 @@ class X11Desktop(LinuxDesktop, PortableDesktop):
 
     @cached_property
     def text_entry(self) -> TextEntry:
-        return X11TextEntry(self._number_outside)
+        return X11TextEntry(partial(host_pid, environ=self._environ))
 
     def _input(self) -> Input:
         return X11Input(self._stop)
@@ -60,7 +144,7 @@ class X11Desktop(LinuxDesktop, PortableDesktop):
         self._watches.callback(key.close)
         self._watches.callback(DisplayWatch(self._stop).close)
         if takeover is not None:
-            self._watches.callback(Takeover(takeover, X11InputState).close)
+            self._watches.callback(Takeover(takeover).close)
         return key.remark
 
     def close(self) -> None:

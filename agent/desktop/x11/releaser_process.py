@@ -8,7 +8,7 @@ up seconds later would otherwise go on in the middle of its action.
 
 Started by `input.py`. Imports nothing of ours, so that it starts in a few milliseconds.
 
-    python releaser_process.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS NOTES
+    python releaser_process.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS
 
 Standard input says "client 1234" (a resource of the hand's connection), "busy", "idle", "+ key 38", "- button 1",
 "stop", or ends.
@@ -101,7 +101,7 @@ class Releaser:
 
 def main() -> None:
     """Serve until standard input ends."""
-    shared, numbers, notes = int(sys.argv[1]), bytes(int(number) for number in sys.argv[2].split(",")), sys.argv[3]
+    shared, numbers = int(sys.argv[1]), bytes(int(number) for number in sys.argv[2].split(","))
     from Xlib.display import Display
     from Xlib.ext import xtest
 
@@ -118,8 +118,6 @@ def main() -> None:
             releaser.take(data)
             if not data:
                 releaser.let_go()
-                with suppress(OSError):
-                    os.unlink(notes)  # noqa: PTH108 -- pathlib takes milliseconds to import
                 return
         if signals is not None and signals.fileno() in ready:
             waiting = b""

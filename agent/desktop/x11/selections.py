@@ -108,9 +108,7 @@ def _xclip(
 class SelectionOwner(Owner):
     """Offers a text for pasting, and knows when it was fetched. It answers requests only during `serve`.
 
-    A plain clipboard tool does not report whether the text arrived. If the person's clipboard is restored too early,
-    its content is pasted instead. The owner of the selection knows when a paste is over: once the application has
-    requested the text.
+    If the person's clipboard is restored before the application has requested the text, its content is pasted instead.
 
     The text is for the application with the connection `client`, or for the focused application if `client` is None.
     Requests of background applications do not count. Another focused application gets nothing, and `thief` is set.

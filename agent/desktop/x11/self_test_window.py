@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.core.geometry import Size
 from agent.desktop.linux.xkb import character_of, name_of
-from agent.desktop.self_test.pattern import Pattern
+from agent.desktop.self_test.capture import Pattern
 from agent.desktop.self_test.window_program import APP, TITLE, Shown, serve
 from agent.desktop.x11.connection import open_display, tells_loss, text_of
 

@@ -19,8 +19,7 @@ from agent.families.shared.points import grid_of, read_point
 from agent.families.shared.text_family import Read, TextFamily, thought_in
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
-from agent.screen.outline import Outline, See
-from agent.screen.outline_text import MOST_CHARS, OutlineText, is_seen, write_outline
+from agent.screen.outline import MOST_CHARS, Outline, OutlineText, See, is_seen, write_outline
 from foundation.chat_stream import Answer
 
 _MOVES = frozenset({"move", "hover", "mouse_move"})

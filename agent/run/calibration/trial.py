@@ -17,9 +17,8 @@ from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, is_constant, is_swapped, words_of
 from agent.run.calibration.picture import Mark, draw, marks, side_of
 from agent.run.models.roles import ServedModel
-from agent.screen.encode import encode
+from agent.screen.encode import encode, resize
 from agent.screen.encode import fit as fitted
-from agent.screen.pixels import resize
 from foundation.chat_stream import Answer
 from foundation.configs import load_config
 

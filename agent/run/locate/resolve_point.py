@@ -21,9 +21,8 @@ from agent.families.shared.json_calls import as_text
 from agent.model.asking import ModelClient
 from agent.run.budgets import answer_tokens
 from agent.run.observing.observe import Observation
-from agent.screen.encode import EncodedImage, encode, fit
+from agent.screen.encode import EncodedImage, encode, fit, resize
 from agent.screen.outline import Element, Outline
-from agent.screen.pixels import resize
 from foundation.configs import load_config
 from foundation.images import ImageRule
 

@@ -48,7 +48,7 @@ from agent.screen.settle import CELL, Settled, unchanged
 from foundation.chat_stream import Answer
 from foundation.errors import MaiError
 
-#: Seconds within which a takeover is noticed: `agent.desktop.input.takeover` first waits until applications no longer
+#: Seconds within which a takeover is noticed: `agent.desktop.x11.watches` first waits until applications no longer
 #: move the pointer after an action, then until the pointer rests.
 _NOTICED_WITHIN = 1.0
 #: The least width of a letter, and height of a line, in desktop units.

@@ -24,7 +24,7 @@ from agent.run.models.history import History, estimate_tokens
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage
-from agent.screen.outline_text import MOST_CHARS, write_outline
+from agent.screen.outline import MOST_CHARS, write_outline
 from foundation.chat_stream import Answer
 
 #: How often a request is made smaller in one step.

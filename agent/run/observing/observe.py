@@ -12,10 +12,8 @@ from agent.core.geometry import Grid, Size, Viewport
 from agent.run.observing.outliner import Outliner
 from agent.screen.capture import Frame, Screen
 from agent.screen.drawing import draw_marks
-from agent.screen.encode import EncodedImage, ImageFormat, encode, fit
-from agent.screen.outline import Outline, See
-from agent.screen.outline_text import is_seen, write_outline
-from agent.screen.pixels import as_image, open_foreign, resize
+from agent.screen.encode import EncodedImage, ImageFormat, as_image, encode, fit, open_foreign, resize
+from agent.screen.outline import Outline, See, is_seen, write_outline
 from agent.screen.settle import Fingerprint, Settled, SettleRule, settle
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.images import ImageRule

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 import pytest
 from stubs.benches import Bench, bench_of
 
-from agent.desktop.protocol.desktop import Desktop
-from agent.safety.stop import StopSwitch
-
 #: scripts/desktops/test asks the same of the session that it runs in.
 KINDS = [
     pytest.param(kind, marks=pytest.mark.slow) if kind == "gnome" else kind
@@ -21,20 +18,3 @@ def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """One for all tests of a module."""
     with bench_of(request.param, tmp_path_factory.mktemp("probe")) as found:
         yield found
-
-
-@pytest.fixture
-def stop() -> StopSwitch:
-    """Ends what the hand does."""
-    return StopSwitch()
-
-
-@pytest.fixture
-def desktop(bench: Bench, stop: StopSwitch) -> Iterator[Desktop]:
-    """The desktop, opened for one test."""
-    found = bench.open(stop)
-    bench.since_now()
-    yield found
-    found.hand.close()
-    found.screen.close()
-    found.close()

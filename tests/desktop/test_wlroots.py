@@ -1,19 +1,32 @@
-"""Scaled, turned and several monitors on Wayland: what is captured is where the pointer goes."""
+"""Compositors with wlroots' protocols: their monitors, what is typed there, and our own window and terminal."""
 
+import ast
 import os
+import shlex
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from stubs.benches import ROOT, WlrootsBench, bench_of
+from stubs.benches import ROOT, Bench, WlrootsBench, bench_of
+from stubs.display import wait_until
 from stubs.sway import PlainSway
 
-from agent.core.actions import Click, Move
+from agent.core.actions import Click, Move, PressKeys, TypeText
 from agent.core.geometry import CapturePoint, DesktopPoint, Region, Size
-from agent.desktop.factory import check_display, open_desktop
+from agent.desktop.factory import check_display, has_stop_key, open_desktop
+from agent.desktop.guard.own_windows import titled_window
+from agent.desktop.protocol.hand import ActionFailedError
+from agent.desktop.wayland.desktop import Pointer
+from agent.desktop.wayland.wire import socket_of
+from agent.desktop.wlroots import input as wlroots_input
+from agent.desktop.wlroots.windows import ToplevelWindows
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, UsageError
 
@@ -176,3 +189,178 @@ def test_nothing_of_x11_is_imported_in_a_run_on_wayland(tmp_path: Path) -> None:
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
     assert done.stdout.splitlines() == ["[]", "[]"], done.stderr
+
+
+INSIDE = """
+import sys
+from agent.core.actions import Click
+from agent.desktop.factory import open_desktop
+from agent.desktop.protocol.hand import ActionFailedError
+from agent.desktop.guard.desktop import GuardedDesktop
+from agent.safety.stop import StopSwitch
+desktop = open_desktop(StopSwitch())
+safe = GuardedDesktop(desktop)
+own = [desktop.open_windows().window(one).title for one in safe.reach.own]
+try:
+    said = safe.hand.perform(Click(desktop.home))
+except ActionFailedError as error:
+    said = str(error)
+colours = {safe.screen.grab().image.getpixel((x, 300)) for x in range(0, 1280, 40)}
+open(sys.argv[1] + ".new", "w").write(repr((own, said, len(colours))))
+import os
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+input()
+"""
+
+
+def test_the_terminal_is_known_by_its_process_hidden_and_not_clicked(tmp_path: Path) -> None:
+    told, program = tmp_path / "told", tmp_path / "inside.py"
+    program.write_text(INSIDE)
+    with PlainSway() as sway:
+        command = f"cd {shlex.quote(str(ROOT))}; PYTHONPATH=. {sys.executable} {program} {told} 2> {tmp_path}/errors"
+        sway.start("foot", "--title=our terminal", "sh", "-c", command)
+        wait_until(told.exists, f"it tells: {tmp_path}/errors")
+    own, said, colours = ast.literal_eval(told.read_text())
+    assert own == ["our terminal"]
+    assert "mai-agent's own window" in said
+    assert colours == 1
+
+
+def test_nothing_more_is_typed_once_another_window_has_the_focus(tmp_path: Path) -> None:
+    with bench_of("sway", tmp_path) as bench:
+        desktop = bench.open()
+        desktop.hand.perform(Click(DesktopPoint(400, 30)))
+        others: list[Bench] = []
+        intruder = threading.Thread(target=lambda: others.append(Bench(bench.server, tmp_path)))
+        intruder.start()
+        text = "abcdefghij" * 300
+        with pytest.raises(ActionFailedError, match=r"focus went to .* rest was not typed"):
+            desktop.hand.perform(TypeText(text))
+        intruder.join()
+        arrived = bench.text()
+        assert arrived and len(arrived) < len(text) and text.startswith(arrived)
+        assert len(others[0].text()) <= 8  # what was on its way
+        desktop.hand.close()
+        desktop.screen.close()
+
+
+def test_the_first_key_reaches_an_application_that_is_slow_to_learn_of_the_keyboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bench_of("sway", tmp_path) as bench:
+        assert isinstance(bench.server, PlainSway)
+        window = bench.server.programs[-1]
+        waits = time.sleep
+
+        def wait(_: float) -> None:
+            window.send_signal(signal.SIGCONT)
+            waits(1)
+
+        monkeypatch.setattr(wlroots_input, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
+        desktop = bench.open()
+        window.send_signal(signal.SIGSTOP)
+        desktop.hand.perform(PressKeys(("f5",)))  # the first of this seat: there was no keyboard before
+        bench.wait(lambda: [one["name"] for one in bench.events("key")] == ["F5"], "the key arrives")
+        desktop.hand.close()
+        desktop.screen.close()
+        desktop.close()
+
+
+def test_a_stop_key_is_told_of_only_where_there_is_one() -> None:
+    assert has_stop_key({"DISPLAY": ":0"})
+    assert has_stop_key({"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-1", "SWAYSOCK": "/run/sway"})
+    assert not has_stop_key({"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-1"})
+
+
+OPENED = """
+import os, sys
+from agent.core.actions import Click, TypeText
+from agent.desktop.factory import open_desktop
+from agent.desktop.protocol.hand import ActionFailedError
+from agent.desktop.guard.desktop import GuardedDesktop
+from agent.safety.stop import StopSwitch
+
+def tell(*what):
+    open(sys.argv[1] + ".new", "w").write(repr(what))
+    os.rename(sys.argv[1] + ".new", sys.argv[1])
+
+desktop = open_desktop(StopSwitch())
+safe = GuardedDesktop(desktop)
+try:
+    said = safe.hand.perform(TypeText("rm -rf"))
+except ActionFailedError as error:
+    said = str(error)
+tell([desktop.open_windows().window(one).title for one in safe.reach.own], safe._remark, said)
+safe.screen.grab()
+input()
+"""
+HELD = """
+import os, sys, time
+from agent.desktop.guard.own_windows import marked
+with marked(os.ttyname(0)):
+    open(sys.argv[1], "w").write(str(os.getpid()))
+    time.sleep(100)
+"""
+
+
+@pytest.fixture
+def sway() -> Iterator[PlainSway]:
+    with PlainSway() as found:
+        yield found
+
+
+def in_foot(sway: PlainSway, tmp_path: Path, text: str) -> Path:
+    """Run a program in a terminal, which is told nothing of sway's own socket; the file that it tells something in."""
+    told, program = tmp_path / "told", tmp_path / "inside.py"
+    program.write_text(text)
+    command = (
+        f"cd {shlex.quote(str(ROOT))}; PYTHONPATH=. {sys.executable} {program} {told} 2> {tmp_path}/errors; sleep 9"
+    )
+    sway.start("env", "-u", "SWAYSOCK", "foot", "--title=our terminal", "sh", "-c", command)
+    wait_until(lambda: told.exists() and told.stat().st_size, f"it tells: {tmp_path}/errors", 30)
+    return told
+
+
+def titles(sway: PlainSway) -> list[str]:
+    return [str(one["name"]) for one in leaves(sway.tree())]
+
+
+def leaves(node: dict[str, list[dict[str, object]]]) -> Iterator[dict[str, object]]:
+    if "pid" in node:
+        yield node  # type: ignore[misc]
+    for child in node.get("nodes", []):
+        yield from leaves(child)  # type: ignore[arg-type]
+
+
+def test_our_own_terminal_is_found_by_its_title_and_nothing_typed_into_it(sway: PlainSway, tmp_path: Path) -> None:
+    sway.start("foot", "--title=another terminal")
+    wait_until(lambda: titles(sway) == ["another terminal"], "another terminal is there")
+    own, remark, _ = ast.literal_eval(in_foot(sway, tmp_path, OPENED).read_text())
+    assert own == ["our terminal"]
+    assert "keep it off the screen" in remark
+    focused = [str(one["name"]) for one in leaves(sway.tree()) if one["focused"]]
+    assert focused == ["another terminal"], "what was typed went there"
+    assert sorted(titles(sway)) == ["another terminal", "our terminal"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_title_is_given_back_however_we_end(sway: PlainSway, tmp_path: Path, how: signal.Signals) -> None:
+    pid = int(in_foot(sway, tmp_path, HELD).read_text())
+    wait_until(lambda: titles(sway)[0].startswith("mai-agent "), "the title is ours")
+    os.kill(pid, how)
+    wait_until(lambda: titles(sway) == ["our terminal"], "it is as it was")
+
+
+def test_a_terminal_that_is_not_on_the_desktop_is_not_found(sway: PlainSway) -> None:
+    windows = ToplevelWindows(socket_of(sway.environ), Pointer((0, 0)))
+    mine, terminal = os.openpty()
+    assert titled_window(os.ttyname(terminal), windows) == frozenset()
+    assert titled_window("/no/such/terminal", windows) == frozenset()
+    written: list[bytes] = []
+
+    def gets_its_title_back() -> bool:
+        written.append(os.read(mine, 1000))
+        return b"".join(written).endswith(b"\033]2;\033\\\033[23;2t")
+
+    wait_until(gets_its_title_back, "it gets its title back")
+    windows.close()

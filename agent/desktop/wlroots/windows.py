@@ -1,6 +1,7 @@
-"""Windows and the stop key through sway's IPC socket (sway-ipc(7)).
+"""Windows of wlroots compositors: sway's through its IPC socket (sway-ipc(7)), which also binds the stop key; those of
+others by name only (wlr-foreign-toplevel-management), because these do not report window positions.
 
-i3ipc 2.2 speaks the same protocol, but its last release was in 2020, and our client takes only 60 lines.
+i3ipc 2.2 speaks sway's protocol too, but its last release was in 2020, and our client takes only 60 lines.
 """
 
 import json
@@ -11,16 +12,19 @@ import struct
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from typing_extensions import override
 
 from agent.core.geometry import Region
+from agent.desktop.linux.xkb import keysym_of
 from agent.desktop.protocol.desktop import parse_chord
-from agent.desktop.protocol.windows import Layer, Window, WindowId
+from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind, Windows
 from agent.desktop.wayland.desktop import Pointer
-from agent.desktop.wayland.keys import keysym_of
 from agent.desktop.wayland.stacked import StackedWindow, StackedWindows
+from agent.desktop.wayland.wire import Arguments, Connection
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
@@ -87,14 +91,6 @@ class Sway:
         return data
 
 
-def open_sway() -> Sway | None:
-    """Connect to the sway of this process's environment. Return None if there is none."""
-    path = os.environ.get("SWAYSOCK")
-    with suppress(EnvironmentLacksError):
-        return Sway(path) if path else None
-    return None
-
-
 def _gone(error: Exception) -> EnvironmentLacksError:
     return EnvironmentLacksError(f"sway went away ({error}).", "Is the session still running?")
 
@@ -112,10 +108,6 @@ class SwayWindows(StackedWindows):
         found = [_described(node, floating=floating) for node, floating in _leaves(self._sway.ask(GET_TREE))]
         found.sort(key=lambda one: one[0])
         return [window for _, window in found]
-
-    @override
-    def order(self, identifier: WindowId) -> int:
-        return int(str(identifier))
 
     @override
     def pointer(self) -> tuple[int, int]:
@@ -155,14 +147,16 @@ def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, 
     surface = (left - geometry.get("x", 0), top - geometry.get("y", 0)) if native else None
     layer = Layer(window, box, outer, client=window.pid, surface=surface)
     visible = bool(node.get("visible"))
-    one = StackedWindow(layer, visible, bool(node.get("focused")), "dialog" if floating else "")
+    one = StackedWindow(layer, visible, bool(node.get("focused")), "dialog" if floating else "", int(node["id"]))
     return (visible, bool(node.get("fullscreen_mode")), floating), one
 
 
 def open_windows(pointer: Pointer | None = None) -> SwayWindows | None:
     """Connect to the windows of this process's sway; None without sway. A caller that moves the pointer passes it."""
-    sway = open_sway()
-    return None if sway is None else SwayWindows(sway, pointer or Pointer((0, 0)))
+    path = os.environ.get("SWAYSOCK")
+    with suppress(EnvironmentLacksError):
+        return SwayWindows(Sway(path), pointer or Pointer((0, 0))) if path else None
+    return None
 
 
 class SwayStopKey:
@@ -200,3 +194,104 @@ class SwayStopKey:
                 if event is not None and event.get("binding", {}).get("command") == self._command:
                     self._stop.stop(_REASON)
             sway.ask(RUN_COMMAND, f"unbindsym {self._keys}")
+
+
+TOPLEVELS = "zwlr_foreign_toplevel_manager_v1"
+_MINIMIZED, _ACTIVATED = 1, 2
+_ACTIVATE, _DESTROY = 4, 7
+
+
+@dataclass(slots=True)
+class _Toplevel:
+    number: int  # its object ID
+    title: str = ""
+    app: str = ""
+    states: frozenset[int] = frozenset()
+    parent: int = 0
+    used: int = 0  # grows with every focus of a window since the connection was opened
+
+    @property
+    def window(self) -> Window:
+        return Window(self.number, self.title, self.app, None)
+
+
+class ToplevelWindows(Windows):
+    """Windows without positions."""
+
+    def __init__(self, path: str, pointer: Pointer) -> None:
+        self._pointer = pointer
+        self._known: dict[WindowId, _Toplevel] = {}  # in the order of opening
+        self._uses = count(1)
+        self._connection = connection = Connection(path)
+        try:
+            self._manager = connection.bind(TOPLEVELS, 3, self._of_manager)
+            self._seat = connection.bind("wl_seat", 1)
+            connection.roundtrip()
+        except BaseException:
+            connection.close()
+            raise
+
+    def windows(self) -> list[Window]:
+        return [one.window for one in self._read().values()]
+
+    def active(self) -> Window | None:
+        return next((one.window for one in self._read().values() if _ACTIVATED in one.states), None)
+
+    def stacking(self) -> list[WindowId]:
+        """Sort by the last focus since this connection was opened."""
+        return [one.number for one in sorted(self._read().values(), key=lambda one: one.used)]
+
+    def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
+        """Raise EnvironmentLacksError for any window: its place is unknown, and it must not count as invisible."""
+        if identifiers:
+            raise EnvironmentLacksError("This desktop does not tell where a window is, so none can be hidden.")
+        return []
+
+    def is_ordinary(self, identifier: WindowId) -> bool:
+        toplevel = self._read().get(identifier)
+        return toplevel is not None and _MINIMIZED not in toplevel.states
+
+    def kind(self, identifier: WindowId) -> WindowKind:
+        """A window with a parent counts as a dialog."""
+        toplevel = self._read().get(identifier)
+        return "dialog" if toplevel is not None and toplevel.parent else ""
+
+    def pointer(self) -> tuple[int, int]:
+        return self._pointer.at
+
+    def activate(self, identifier: WindowId) -> bool:
+        toplevel = self._read().get(identifier)
+        if toplevel is not None:
+            self._connection.request(toplevel.number, _ACTIVATE, "o", self._seat)
+            self._connection.roundtrip()
+        return toplevel is not None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _read(self) -> dict[WindowId, _Toplevel]:
+        self._connection.roundtrip()
+        return self._known
+
+    def _of_manager(self, opcode: int, arguments: Arguments) -> None:
+        if opcode == 0:
+            toplevel = _Toplevel(arguments.number())
+            self._known[toplevel.number] = toplevel
+            self._connection.hear(toplevel.number, lambda kind, more: self._heard(toplevel, kind, more))
+
+    def _heard(self, toplevel: _Toplevel, opcode: int, arguments: Arguments) -> None:
+        match opcode:
+            case 0:
+                toplevel.title = arguments.text()
+            case 1:
+                toplevel.app = arguments.text()
+            case 4:
+                data = arguments.data()
+                before, toplevel.states = toplevel.states, frozenset(struct.unpack(f"={len(data) // 4}I", data))
+                toplevel.used = next(self._uses) if _ACTIVATED in toplevel.states - before else toplevel.used
+            case 6:
+                self._known.pop(toplevel.number, None)
+                self._connection.request(toplevel.number, _DESTROY)
+                self._connection.forget(toplevel.number)
+            case 7:
+                toplevel.parent = arguments.number()

@@ -1,1 +1,0 @@
-"""Another machine's desktop, through the HTTP server that runs in OSWorld's virtual machines."""
