@@ -15,38 +15,13 @@ from agent.core.changes import Change
 from agent.core.geometry import Size
 from agent.core.notes import Note, read_notes, without_notes
 from agent.families.base import PastStep, PromptRequest
-from agent.literal.do.now import (
-    Already,
-    Done,
-    Move,
-    Now,
-    Pursuit,
-    Step,
-    Steps,
-    Stuck,
-    Verdict,
-    WhichError,
-    agrees,
-    wait,
-)
+from agent.literal import goals
+from agent.literal.do.now import Already, Done, Move, Now, Step, Steps, StuckError, WhichError, agrees
 from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
 from agent.literal.find.scene import Scene
-from agent.literal.goals import (
-    ArrangeWindow,
-    Click,
-    Close,
-    Goal,
-    Open,
-    Press,
-    Question,
-    Reading,
-    Repeat,
-    Target,
-    Type,
-    Wait,
-)
+from agent.literal.goals import Goal, Question, Reading, Target
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal
@@ -66,6 +41,11 @@ _MOST_MOVES = 40
 #: Waits for a busy window, which reports no elements, and seconds of each wait. Its accessibility tree is read again
 #: after ten seconds.
 _MOST_BUSY, _BUSY = 14, 1.2
+#: Goals that can be begun on any screen, and goals that change what is shown.
+_INDEPENDENT = goals.Open | goals.Press | goals.Wait
+_TOUCHING = goals.Open | goals.Click | goals.Close | goals.Press
+#: Goals that need no elements of the front window. A recipe waits for the target of each step.
+_NEEDS_NO_ELEMENTS = _INDEPENDENT | goals.Close | goals.ArrangeWindow | goals.Repeat
 #: Seconds of the last wait for evidence.
 _LATE = 2.0
 
@@ -227,15 +207,16 @@ class _Run:
             return self._fail("So I did nothing.")
         while part < len(self._goals):  # the person may add goals meanwhile
             known = self.now.changes
-            verdict = yield from self._pursue(part)
-            if isinstance(verdict, Stuck):
-                return self._fail(verdict.words)
-            if verdict is None:
+            try:
+                done = yield from self._pursue(part)
+            except (StuckError, WhichError) as error:
+                return self._fail(str(error))
+            if done is None:
                 self._skipped.add(part)
                 self._said.append(f"You did not want this: {describe_goal(self._goals[part])}.")
             else:
-                self._said.append(f"{verdict.words[:1].upper()}{verdict.words[1:]}.")
-                self._reached.append(verdict)
+                self._said.append(f"{done.words[:1].upper()}{done.words[1:]}.")
+                self._reached.append(done)
                 self._known.append(known)
             part += 1
             if part == len(self._goals):
@@ -256,7 +237,7 @@ class _Run:
     def _look_once_more(self) -> Steps[None]:
         """Wait for what shows the goals that nothing shows yet: settings, files and the clipboard are told late."""
         kept = [goal for at, goal in enumerate(self._goals) if at not in self._skipped]
-        recipe = any(isinstance(goal, Repeat) for goal in kept)  # it has waited for what it expects
+        recipe = any(isinstance(goal, goals.Repeat) for goal in kept)  # it has waited for what it expects
         for left in () if self._dry or recipe else (1, 0):
             unproven = self._unverified(kept)
             for at, goal in enumerate(kept):
@@ -267,71 +248,71 @@ class _Run:
                     self._said.append(f"{change}.")
             if not left or not self._unverified(kept):
                 return
-            yield wait("Nothing shows all of it yet: wait and look once more.", _LATE)
+            yield Step.wait("Nothing shows all of it yet: wait and look once more.", _LATE)
 
-    def _pursue(self, part: int) -> Steps[Verdict | None]:
+    def _pursue(self, part: int) -> Steps[Done | None]:
         """Yield the steps for a goal, within the limits; return None if the person does not want it."""
         now, goal = self.now, self._goals[part]
         now.begun, now.answer = len(now.moves), None
-        steps: Pursuit | None = None
+        steps = pursue(now, goal)
         move: Move | None = None
         busy = 0
         while True:
             now.last = part == len(self._goals) - 1
             now.following = None if now.last else self._goals[part + 1]
             if len(now.moves) - now.begun >= _MOST_MOVES:
-                return Stuck(f"After {_MOST_MOVES} actions I give up to {describe_goal(goal)}.")
+                raise StuckError(f"After {_MOST_MOVES} actions I give up to {describe_goal(goal)}.")
             if busy < _MOST_BUSY and self._is_busy(goal):
                 busy += 1
-                waited = yield wait("The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY)
+                waited = yield Step.wait(
+                    "The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY
+                )
                 if waited.denied or waited.skipped or waited.has("dry_run"):
                     return self._interrupted(goal, waited)
                 continue
-            verdict: Step | Verdict
+            step: Step | Done | None = None
             try:
-                if steps is None:
-                    steps = pursue(now, goal)
-                    verdict = next(steps)
-                else:
-                    assert move is not None
-                    verdict = steps.send(move)
+                step = next(steps) if move is None else steps.send(move)
             except StopIteration as end:
-                verdict = end.value
-            except WhichError as error:
-                return Stuck(str(error))
-            if self._dry and not self._is_known(part, verdict):
+                step = end.value
+            except StuckError:
+                if not self._dry or self._is_known(part, None):
+                    raise
+            if self._dry and not self._is_known(part, step):
                 return Done(
                     f"how to {describe_goal(goal)} cannot be known before the rest is really done", verified=False
                 )
-            if not isinstance(verdict, Step):
-                return verdict
-            move = yield verdict
+            if not isinstance(step, Step):
+                return step
+            move = yield step
             if move.denied or move.skipped or move.has("dry_run"):
                 return self._interrupted(goal, move)
 
-    def _interrupted(self, goal: Goal, move: Move) -> Verdict | None:
-        """Return the verdict on a goal whose step was not carried out."""
+    def _interrupted(self, goal: Goal, move: Move) -> Done | None:
+        """End a goal whose step was not carried out; return None if the person does not want it."""
         if move.denied:
             why = move.failure  # nobody could be asked
-            return Stuck(f"{why}." if why else f"You did not allow this: {describe_goal(goal)}.")
-        if move.skipped:  # if the person's message was not understood, the run must not continue
-            return Stuck("So I stop, as you did not allow what I would do.") if self._is_unclear(move) else None
+            raise StuckError(f"{why}." if why else f"You did not allow this: {describe_goal(goal)}.")
+        if move.skipped:
+            if self._is_unclear(move):  # the person's message was not understood: the run must not continue
+                raise StuckError("So I stop, as you did not allow what I would do.")
+            return None
         self._dry = True  # a dry run shows no effect, so the rest of the goal is unknown
         return Done(f"what follows to {describe_goal(goal)} depends on what that shows", verified=False)
 
-    def _is_known(self, part: int, verdict: Step | Verdict) -> bool:
+    def _is_known(self, part: int, step: Step | Done | None) -> bool:
         """Return whether a later goal of a dry run starts independently of the steps that were only reported."""
         goal = self._goals[part]
-        if isinstance(goal, Open | Press | Wait) or (isinstance(goal, Type) and goal.into is None):
+        if isinstance(goal, _INDEPENDENT) or (isinstance(goal, goals.Type) and goal.into is None):
             return True
-        untouched = not any(isinstance(one, Open | Click | Close | Press) for one in self._goals[:part])
-        return untouched and isinstance(verdict, Step) and verdict.main
+        untouched = not any(isinstance(one, _TOUCHING) for one in self._goals[:part])
+        return untouched and isinstance(step, Step) and step.main
 
     def _is_busy(self, goal: Goal) -> bool:
         """Return whether the front window may still report its elements, so that the engine must wait for them."""
         scene = self.now.scene
-        if not scene.is_late or isinstance(goal, Open | Press | Wait | Close | ArrangeWindow | Repeat):
-            return False  # a recipe waits for the target of each step
+        if not scene.is_late or isinstance(goal, _NEEDS_NO_ELEMENTS):
+            return False
         return any(move.action == "open" or self._told_then(move.scene) for move in self.now.moves)
 
     def _told_then(self, before: Scene) -> bool:
@@ -355,7 +336,7 @@ class _Run:
         if verified:
             done = "; ".join(map(describe_goal, kept))
             self._said.append(f"{'All other parts' if self._skipped else 'All parts'} are done: {done}.")
-        elif not any(isinstance(goal, Repeat) for goal in kept):
+        elif not any(isinstance(goal, goals.Repeat) for goal in kept):
             steps = "; ".join(f"{one.words[:1].upper()}{one.words[1:]}" for one in unproven)
             self._said.append(f"I did what was asked, but nothing proves that it took effect: {steps}.")
         if self._unclear:  # it may have been another wish

@@ -63,6 +63,16 @@ def shows(now: Now, place: Place) -> bool:
     )
 
 
+def targets_of(target: Target, place: Place | None) -> list[Target]:
+    """Return the target as the person named it, then as the tables name it."""
+    targets = [target]
+    if place is not None and place.control:
+        targets.append(Target(place.control, under=place.under or target.under, inside=target.inside))
+    elif place is not None and place.role and place.under:
+        targets.append(Target(role=place.role, under=place.under, inside=target.inside))
+    return targets
+
+
 def page_named(now: Now, name: str) -> Place | None:
     """Return the page of that name in the tables, unless a window has the name."""
     if not name or now.names.desktop is None or any(now.scene.named_window(one) for one in now.names.of(name)):

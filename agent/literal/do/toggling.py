@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from agent.literal.do.known_places import known_place, settings_of, shows
+from agent.literal.do.known_places import known_place, settings_of, shows, targets_of
 from agent.literal.do.looking import look
-from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, until, wait
+from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, until
 from agent.literal.do.proof import is_about, is_called, means_on
 from agent.literal.find.effects import is_on, is_tick, state_of
 from agent.literal.find.finder import PART, WHOLE, fit_of
@@ -13,7 +13,6 @@ from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, T
 from agent.literal.goals import Target, Toggle
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
 
 #: Waits of a second after a click until a control and its setting have changed.
@@ -45,10 +44,7 @@ class _Toggling:
         """Yield the steps until the thing is in the wanted state."""
         waited = False
         while True:
-            found = yield from look(self._now, self._find, self._goal.target, self._place)
-            if isinstance(found, Stuck):
-                return found
-            kind, element = found
+            kind, element = yield from look(self._now, self._find, self._goal.target, self._place)
             if kind != "choice" and self._place is not None and not shows(self._now, self._place):
                 self._place, self._wanted = None, self._goal.on  # it has the name, but is not the thing in the tables
             if kind == "switch":
@@ -58,7 +54,7 @@ class _Toggling:
             if waited or element.role not in TEXTS:
                 return (yield from self._choose(element))
             waited = True
-            yield wait("Only its text is told yet: wait for the control.")
+            yield Step.wait("Only its text is told yet: wait for the control.")
 
     def _find(self) -> Steps[tuple[Literal["switch", "item", "choice"], Element] | None]:
         """Find a control that reports its state, an item that does not, or one of several choices."""
@@ -100,32 +96,32 @@ class _Toggling:
         now = self._now
         if is_on(switch) is self._wanted:
             if switch.role in MENU_ITEMS and now.scene.menu_is_open:
-                yield press("Close the menu again.", "escape")
+                yield Step.press("Close the menu again.", "escape")
                 return Already(state_of(switch))
             return Already(f"{self._words} is {self._state} already: {state_of(switch)}")
         if "disabled" in switch.states:
-            return Stuck(f"{self._words} cannot be switched now: it is greyed out.")
+            raise StuckError(f"{self._words} cannot be switched now: it is greyed out.")
         attempt = yield now.click(f"Switch {self._state} {self._words}: click it.", switch)
         waits, clicks, opened_again = 0, 1, False
         while True:
             found = yield from self._find_switch()
             if (verdict := self._is_switched(found, attempt, patient=waits < _MOST_WAITS)) is not None:
                 if found is not None and found.role in MENU_ITEMS and now.scene.menu_is_open:
-                    yield press("Close the menu again.", "escape")
+                    yield Step.press("Close the menu again.", "escape")
                 return verdict
             if found is None and not opened_again and (step := self._open_again(attempt)) is not None:
                 opened_again, waits = True, 0
                 yield step
             elif waits < _MOST_WAITS:
                 waits += 1
-                yield wait(f"{self._words} is not {self._state} yet: wait and look again.")
+                yield Step.wait(f"{self._words} is not {self._state} yet: wait and look again.")
             elif clicks == 1 and found is not None and (step := self._click_again(found, attempt)) is not None:
                 clicks, waits = 2, 0
                 attempt = yield step
             else:
-                return Stuck(f"I clicked what stands for {self._words}, but it did not become {self._state}.")
+                raise StuckError(f"I clicked what stands for {self._words}, but it did not become {self._state}.")
 
-    def _is_switched(self, switch: Element | None, attempt: Move, *, patient: bool) -> Verdict | None:
+    def _is_switched(self, switch: Element | None, attempt: Move, *, patient: bool) -> Done | None:
         """Check the control and its setting after a click; None if they are not as wanted yet."""
         setting = self._setting_tells(attempt, on=self._goal.on)
         stands = None if switch is None else is_on(switch)
@@ -163,7 +159,7 @@ class _Toggling:
             yield step
             again = self._item()
         if again is None:
-            return Stuck(f"{words} stands the other way now, and its menu does not open again.")
+            raise StuckError(f"{words} stands the other way now, and its menu does not open again.")
         yield now.click("It stood so before: click it again.", again)
 
         def back() -> Done | None:
@@ -216,7 +212,7 @@ class _Toggling:
             again = yield step
             if done := (yield from until(lambda: self._chosen_since(again), not_yet, _MOST_WAITS)):
                 return done
-        return Stuck(f"I clicked what stands for {self._words}, but nothing tells that it took effect.")
+        raise StuckError(f"I clicked what stands for {self._words}, but nothing tells that it took effect.")
 
     def _chosen_since(self, attempt: Move) -> Done | None:
         """Return the evidence that the choice is in force: its setting, or its own state."""
@@ -252,16 +248,6 @@ class _Toggling:
 
     def _with_settings(self, move: Move, element: Element) -> str:
         return "; ".join((state_of(element), *self._now.effects_of(move).changes[:2]))
-
-
-def targets_of(target: Target, place: Place | None) -> list[Target]:
-    """Return the target as the person named it, then as the tables name it."""
-    targets = [target]
-    if place is not None and place.control:
-        targets.append(Target(place.control, under=place.under or target.under, inside=target.inside))
-    elif place is not None and place.role and place.under:
-        targets.append(Target(role=place.role, under=place.under, inside=target.inside))
-    return targets
 
 
 def _bare_text(now: Now, target: Target) -> Element | None:
