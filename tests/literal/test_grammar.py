@@ -5,8 +5,7 @@ import random
 import pytest
 
 from agent.literal.goals import Choose, Click, Close, Open, Press, Target, Toggle, Type
-from agent.literal.language.grammar import read_instruction
-from agent.literal.language.rules import builder
+from agent.literal.language.grammar import builder, read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import describe_goal
 from agent.literal.vocabulary.quotes import hide_quotes, show

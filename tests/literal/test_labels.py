@@ -1,4 +1,4 @@
-from agent.literal.vocabulary.labels import labels_of
+from agent.literal.find.reader import labels_of
 from agent.screen.ocr import Box, Word
 
 

@@ -10,7 +10,7 @@ from agent.core.changes import Change
 from agent.literal.do.now import Move, Now
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.goals import Target
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.literal.vocabulary.places import Place, Setting, find_page, find_places
 
 

@@ -10,7 +10,7 @@ from agent.literal.do.now import Done, Move, Now
 from agent.literal.find.finder import Finder
 from agent.literal.find.scene import FIELDS
 from agent.literal.goals import Click, Goal, Press, Toggle, target_of
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import Element
 from foundation.configs import load_config

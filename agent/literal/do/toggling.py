@@ -12,7 +12,7 @@ from agent.literal.find.finder import PART, WHOLE, fit_of
 from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, same_row
 from agent.literal.goals import Target, Toggle
 from agent.literal.language.wording import describe_target
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.screen.outline import Element
 
 #: Waits of a second after a click until a control and its setting have changed.

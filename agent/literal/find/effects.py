@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agent.core.changes import Change
 from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.screen.outline import Element, ShownWindow
 
 #: States of the control itself, as opposed to focus or hover.

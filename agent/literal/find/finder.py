@@ -22,7 +22,7 @@ from agent.literal.find.scene import (
     holds,
 )
 from agent.literal.goals import BACKDROP, Target
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.literal.vocabulary.places import find_page
 from agent.literal.vocabulary.translations import Names
 from agent.screen.outline import Element

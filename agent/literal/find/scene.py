@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.core.geometry import Region
 from agent.core.roles import role_group
-from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.lexicon import letters_of, programs_of_kind
+from agent.literal.vocabulary.lexicon import letters_of, plain, programs_of_kind
 from agent.screen.outline import Element, Outline, ShownWindow
 from agent.screen.picture_search import places_of
 

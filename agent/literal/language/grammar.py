@@ -1,15 +1,15 @@
 """Parses an instruction into a list of goals, by a grammar rather than a language model.
 
-`sentences` splits the instruction before each verb, `refusals` rejects words that the engine cannot follow, `table`
-finds what a part says, and the `rules` build its goals. For anything else the error suggests the nearest sentence that
-the grammar understands (`suggestions`).
+`sentences` splits the instruction before each verb and refuses words that the engine cannot follow, `table` finds what
+a part says, and the `rules` build its goals. For anything else the error suggests the nearest sentence that the grammar
+understands.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from agent.core.keys import chord
 from agent.literal.goals import (
@@ -31,21 +31,25 @@ from agent.literal.goals import (
     target_of,
     with_target,
 )  # fmt: skip
-from agent.literal.language.refusals import check_refusals
-from agent.literal.language.rules import builder
-from agent.literal.language.rules.base import times
+from agent.literal.language.rules import controls, files, keyboard, windows
+from agent.literal.language.rules.keyboard import times
 from agent.literal.language.sentences import (
     FinalRefusalError,
     NotUnderstoodError,
     Part,
+    check_refusals,
     split_instruction,
     without_courtesy,
 )
-from agent.literal.language.suggestions import nearest
-from agent.literal.language.table import matches, wanted
+from agent.literal.language.table import Groups, matches, wanted
 from agent.literal.language.targets import place_name
+from agent.literal.language.wording import nearest
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.places import is_switch
+
+#: Builds the goals of a part that fits an entry of the table; None to try the next entry.
+Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
+_BUILDERS: Mapping[str, Builder] = vars(controls) | vars(files) | vars(keyboard) | vars(windows)
 
 _PLACE = re.compile(r"(?:in|inside|within|on|under) (?P<place>.+)", re.IGNORECASE)
 
@@ -176,6 +180,11 @@ class _Reader:
                 case _ if (target := target_of(goal)) is not None:
                     return target.name, False
         return "", False
+
+
+def builder(name: str) -> Builder:
+    """Return the builder that an entry of the table names: the function `_NAME` of one of the `rules`."""
+    return _BUILDERS[f"_{name}"]
 
 
 def check_secrets(goals: Sequence[Goal]) -> None:

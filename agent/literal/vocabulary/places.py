@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
 
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from foundation.configs import load_config
 
 Desktop: TypeAlias = Literal["xfce", "gnome", "kde", "cinnamon", "mate"]
