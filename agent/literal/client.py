@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from agent.core.notes import without_notes
 from agent.families.base import Call, PromptRequest
 from agent.families.literal.family import FUNCTION, render
-from agent.literal.engine import BadRequestError, Engine
+from agent.literal.engine import Engine
 from agent.literal.find.reader import WHO
 from agent.literal.goals import Goal, Question, Reading, Target
 from agent.literal.language.asked_model import AskedModel
@@ -61,13 +61,15 @@ class LiteralClient:
         began = time.monotonic()
         prompt = request.native.get("prompt")
         if not isinstance(prompt, PromptRequest):
-            raise _cannot("it is no request of the literal family")
+            why = "The literal engine cannot answer this: it is no request of the literal family."
+            raise ModelError("refused", why, "")
         usage = Usage()
         if self._model is not None and self._reads:
             usage = await self._ask(self._model, without_notes(prompt.instruction), on_progress)
         elif self._model is not None and (question := self._engine.question) is not None:
             usage = await self._repair(self._model, question, on_progress)
-        text = await asyncio.to_thread(self._answer, prompt)  # OCR takes up to a second
+        reply = await asyncio.to_thread(self._engine.reply, prompt)  # OCR takes up to a second
+        text = render(reply.thought, Call(FUNCTION, reply.arguments))
         on_progress(Delta(text))
         took = (time.monotonic() - began) * 1000
         return Completion(Answer(text, finish_reason="stop", usage=usage), took, took, len(request.images()))
@@ -105,20 +107,9 @@ class LiteralClient:
             raise reading
         return reading
 
-    def _answer(self, prompt: PromptRequest) -> str:
-        try:
-            reply = self._engine.reply(prompt)
-        except BadRequestError as error:
-            raise _cannot(str(error)) from error
-        return render(reply.thought, Call(FUNCTION, reply.arguments))
-
 
 def _read(instruction: str) -> Reading:
     return Reading(read_instruction(instruction))
-
-
-def _cannot(why: str) -> ModelError:
-    return ModelError("refused", f"The literal engine cannot answer this: {why}.", "")
 
 
 def literal_engine(

@@ -26,6 +26,7 @@ from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal
 from agent.literal.vocabulary.translations import Names
+from agent.model.refusals import ModelError
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline
 
@@ -48,10 +49,6 @@ _TOUCHING = goals.Open | goals.Click | goals.Close | goals.Press
 _NEEDS_NO_ELEMENTS = _INDEPENDENT | goals.Close | goals.ArrangeWindow | goals.Repeat
 #: Seconds of the last wait for evidence.
 _LATE = 2.0
-
-
-class BadRequestError(ValueError):
-    """The request has no instruction or no screenshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +81,11 @@ class Engine:
         self._lock = Lock()  # a cancelled request may still be running in its thread
 
     def reply(self, prompt: PromptRequest) -> Reply:
-        """Return the next answer. Raises BadRequestError."""
+        """Return the next answer. Raises ModelError if there is no instruction or no screenshot."""
         picture = prompt.images[-1] if prompt.images else None
-        if not without_notes(prompt.instruction):
-            raise BadRequestError("there is no instruction")
-        if picture is None:
-            raise BadRequestError("there is no screenshot")
+        if picture is None or not without_notes(prompt.instruction):
+            missing = "screenshot" if picture is None else "instruction"
+            raise ModelError("refused", f"The literal engine cannot answer this: there is no {missing}.", "")
         with self._lock:
             try:
                 run = self._go_on(prompt)
@@ -135,6 +131,15 @@ class Engine:
         return Scene(outline or Outline(picture.size, ()), lambda: self._read(shown()), shown)
 
 
+@dataclass
+class _Reached:
+    """A goal that was reached."""
+
+    goal: Goal
+    done: Done
+    known: Sequence[Change]  # the changes before it
+
+
 class _Run:
     """One run: its goals, and the steps of the current goal."""
 
@@ -145,9 +150,7 @@ class _Run:
         self._instruction, self._goals, self._by = instruction, list(reading.goals), reading.by
         self._unclear: list[str] = []  # messages of the person that were not understood
         self._said: list[str] = []  # sentences for the next answer's thought
-        self._reached: list[Done] = []
-        self._known: list[Sequence[Change]] = []  # the changes before each reached goal
-        self._skipped: set[int] = set()  # indices of the goals that the person did not want
+        self._reached: list[_Reached] = []  # without the goals that the person did not want
         self._dry = False  # a dry run: steps are reported, not carried out
         self._steps = self._follow()
         self._step: Step | None = None  # the last answer, until it is carried out
@@ -212,12 +215,10 @@ class _Run:
             except (StuckError, WhichError) as error:
                 return self._fail(str(error))
             if done is None:
-                self._skipped.add(part)
                 self._said.append(f"You did not want this: {describe_goal(self._goals[part])}.")
             else:
                 self._said.append(f"{done.words[:1].upper()}{done.words[1:]}.")
-                self._reached.append(done)
-                self._known.append(known)
+                self._reached.append(_Reached(self._goals[part], done, known))
             part += 1
             if part == len(self._goals):
                 yield from self._look_once_more()
@@ -236,17 +237,12 @@ class _Run:
 
     def _look_once_more(self) -> Steps[None]:
         """Wait for what shows the goals that nothing shows yet: settings, files and the clipboard are told late."""
-        kept = [goal for at, goal in enumerate(self._goals) if at not in self._skipped]
-        recipe = any(isinstance(goal, goals.Repeat) for goal in kept)  # it has waited for what it expects
-        for left in () if self._dry or recipe else (1, 0):
-            unproven = self._unverified(kept)
-            for at, goal in enumerate(kept):
-                if self._reached[at] in unproven and (
-                    change := shown_late(self.now, goal, self._known[at], at == len(kept) - 1)
-                ):
-                    self._reached[at] = Done(change)
+        for left in () if self._dry or self._is_recipe() else (1, 0):  # a recipe has waited for what it expects
+            for one in self._unverified():
+                if change := shown_late(self.now, one.goal, one.known, one is self._reached[-1]):
+                    one.done = Done(change)
                     self._said.append(f"{change}.")
-            if not left or not self._unverified(kept):
+            if not left or not self._unverified():
                 return
             yield Step.wait("Nothing shows all of it yet: wait and look once more.", _LATE)
 
@@ -325,44 +321,45 @@ class _Run:
         return _give_up(" ".join([*self._said, words]), self._reached)
 
     def _finish(self) -> Reply:
-        kept = [goal for at, goal in enumerate(self._goals) if at not in self._skipped]
-        if self._skipped and not kept:
+        if not self._reached:
             return self._fail("Nothing else was to be done.")
         if self._dry:
             words = " ".join([*self._said, "Dry run: that is as far as it can be known."])
             return Reply(words, {"action": "answer", "text": words})
-        unproven = self._unverified(kept)
-        verified = not unproven
-        if verified:
-            done = "; ".join(map(describe_goal, kept))
-            self._said.append(f"{'All other parts' if self._skipped else 'All parts'} are done: {done}.")
-        elif not any(isinstance(goal, goals.Repeat) for goal in kept):
-            steps = "; ".join(f"{one.words[:1].upper()}{one.words[1:]}" for one in unproven)
+        unproven = self._unverified()
+        if not unproven:
+            done = "; ".join(describe_goal(one.goal) for one in self._reached)
+            all_parts = "All parts" if len(self._reached) == len(self._goals) else "All other parts"
+            self._said.append(f"{all_parts} are done: {done}.")
+        elif not self._is_recipe():
+            steps = "; ".join(f"{one.done.words[:1].upper()}{one.done.words[1:]}" for one in unproven)
             self._said.append(f"I did what was asked, but nothing proves that it took effect: {steps}.")
         if self._unclear:  # it may have been another wish
             self._said.append(f"You also said “{'”, “'.join(self._unclear)}”, which I could not follow.")
-        return _end("success", " ".join(self._said), self._reached, verified=verified and not self._unclear, already=[
-            describe_goal(goal) for goal, one in zip(kept, self._reached, strict=False) if isinstance(one, Already)
-        ])  # fmt: skip
+        already = [describe_goal(one.goal) for one in self._reached if isinstance(one.done, Already)]
+        verified = not unproven and not self._unclear
+        return _end("success", " ".join(self._said), self._reached, verified=verified, already=already)
 
-    def _unverified(self, goals: Sequence[Goal]) -> list[Done]:
+    def _is_recipe(self) -> bool:
+        return any(isinstance(one.goal, goals.Repeat) for one in self._reached)
+
+    def _unverified(self) -> list[_Reached]:
         """Return the reached goals that nothing proves. A goal that only leads to the next is proved by the next."""
-        parts = list(zip(goals, self._reached, strict=False))
-        summed = shown_by_sum(goals, self._reached)
+        summed = shown_by_sum([(one.goal, one.done) for one in self._reached])
         return [
             one
-            for at, (goal, one) in enumerate(parts)
-            if not one.verified
-            and at not in summed
-            and not (leads(goal) and next((later.verified for g, later in parts[at + 1 :] if not leads(g)), False))
-        ]
+            for at, one in enumerate(self._reached)
+            if not (one.done.verified or at in summed)
+            and not (leads(one.goal) and next((later.done.verified for later in self._reached[at + 1 :]
+                                               if not leads(later.goal)), False))
+        ]  # fmt: skip
 
 
-def _give_up(words: str, reached: Sequence[Done]) -> Reply:
+def _give_up(words: str, reached: Sequence[_Reached]) -> Reply:
     return _end("fail", words, reached, verified=False)
 
 
-def _end(status: str, words: str, reached: Sequence[Done], *, verified: bool, already: Sequence[str] = ()) -> Reply:
-    evidence = [one.words for one in reached if one.verified]
+def _end(status: str, words: str, reached: Sequence[_Reached], *, verified: bool, already: Sequence[str] = ()) -> Reply:
+    evidence = [one.done.words for one in reached if one.done.verified]
     call = {"action": "terminate", "status": status, "text": words, "evidence": evidence, "verified": verified}
     return Reply(words, {**call, "already": already} if already else call)

@@ -34,14 +34,14 @@ def led_to(now: Now, move: Move) -> str:
     return "" if found is None else f"“{now.scene.text_of(found)[:60]}” is to be seen since"
 
 
-def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:
+def shown_by_sum(reached: Sequence[tuple[Goal, Done]]) -> set[int]:
     """Return the indices of clicks on calculator keys that the shown result proves."""
     shown: set[int] = set()
     signs = ""
-    for at, goal in enumerate(goals[: len(reached)]):
+    for at, (goal, _) in enumerate(reached):
         name = goal.target.name.strip().lower() if isinstance(goal, Click) else ""
         sign = load_config("proof.toml")["signs"].get(name, name)
-        words = " ".join(each.words for each in reached[at : at + 2] if each.verified)
+        words = " ".join(done.words for _, done in reached[at : at + 2] if done.verified)
         held = re.search(r"holds “([^”]*)”|clipboard.*characters?: (\S+)", words)
         if sign == "=" and signs and held is not None:
             result, number = value_of(signs), (held[1] or held[2] or "").strip().replace("−", "-").replace(",", ".")
