@@ -55,8 +55,12 @@ class _Amount:
 
     def reach(self) -> OrGoal:
         """Yield the steps to the number."""
+
+        def find() -> Steps[Element | Choose | None]:
+            return (yield from self.control()) or _as_choice(self._now, self._goal, self._place)
+
         try:
-            found = yield from look(self._now, self._find, self._goal.target, self._place)
+            found = yield from look(self._now, find, self._goal.target, self._place)
         except StuckError:
             if self._place is None or not self._place.is_switch:
                 raise
@@ -71,10 +75,6 @@ class _Amount:
             return (yield from self._press_keys(control, held, self._wanted or 0.0))
         except _HoldsError as holds:
             return holds.done
-
-    def _find(self) -> Steps[Element | Choose | None]:
-        control = yield from self.control()
-        return control or _as_choice(self._now, self._goal, self._place)
 
     def control(self) -> Steps[Element | None]:
         """Find the control."""
@@ -169,8 +169,8 @@ class _Amount:
         control, held = yield from self._act(now.click_at(f"Point at {wanted:g} on it.", x, y, main=True))
         slope = (-control.box.height if tall else control.box.width) / span  # pixels a unit, as far as it is known
         for _ in range(1, _MOST_POINTED):
-            if not _far(control, held, wanted, span):
-                break
+            if abs(held - wanted) / span <= 2 / max(control.box.width, control.box.height, 1):
+                break  # two pixels off: keys are better than pointing
             x, y = _spot(control, wanted, least, span)
             before, old = place, held
             if held == first:  # a click did not move it: drag it
@@ -345,11 +345,6 @@ def _end_in_steps_of(control: Element, values: list[float], wanted: float, most:
 
 def _is_tall(control: Element) -> bool:
     return control.box.height > 1.5 * control.box.width
-
-
-def _far(control: Element, held: float, wanted: float, span: float) -> bool:
-    """Return whether the value is off by more than two pixels, so that pointing is better than keys."""
-    return abs(held - wanted) / span > 2 / max(control.box.width, control.box.height, 1)
 
 
 def _spot(control: Element, value: float, least: float, span: float) -> tuple[float, float]:

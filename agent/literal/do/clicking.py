@@ -158,10 +158,7 @@ def _effect_of(now: Now, goal: Click, attempt: Move, words: str) -> Done | None:
 
 
 def _is_desktop(goal: Click) -> bool:
-    """Return whether the desktop itself is meant: "right-click the desktop", "click an empty area of the desktop".
-
-    A plain click on "Desktop" or "Wallpaper" means an element of that name, which may not be shown yet.
-    """
+    """Return whether the desktop itself is meant: "right-click the desktop", but not a plain click on "Desktop"."""
     target = goal.target
     named = set(re.findall(r"\w+", f"{target.name} {target.inside}".casefold()))
     if goal.button == "left" and not named & _FREE:
@@ -224,14 +221,18 @@ def choose(now: Now, goal: Choose) -> OrGoal:
             return other
         return (yield from _choice(now, goal, place, on_way=len(now.moves) > begun and place is known))
 
-    looked: Steps[Element | Done | Click | SetValue | Type] = look(now, find, lambda: _to_look_for(now, goal), known)
+    def wanted() -> Target:  # if the control is a page's name, the value on that page
+        page = now.finder.best(goal.control, {"page tab", "list item"})
+        return goal.control if page is None else Target(goal.value, inside=goal.control.name)
+
+    looked: Steps[Element | Done | Click | SetValue | Type] = look(now, find, wanted, known)
     try:
         found = yield from looked
     except StuckError:
         if known is None or now.scene.front is None or not in_its_window(now, known):
             raise
-        where = f" in the window “{now.scene.front.title}”"
-        raise StuckError(f"I found no choice “{goal.value}” for {describe_target(goal.control)}{where}.") from None
+        where = f"{describe_target(goal.control)} in the window “{now.scene.front.title}”"
+        raise StuckError(f"I found no choice “{goal.value}” for {where}.") from None
     if not isinstance(found, Element):
         return found
     if found.role in COMBOS:
@@ -249,12 +250,6 @@ def _as_one_name(now: Now, goal: Choose) -> Click | None:
         return None
     found = now.finder.best(Target(whole), _BUTTONS)
     return None if found is None else Click(Target(whole))
-
-
-def _to_look_for(now: Now, goal: Choose) -> Target:
-    """Return the control as the target; if the control is a page's name, the value on that page."""
-    page = now.finder.best(goal.control, {"page tab", "list item"})
-    return goal.control if page is None else Target(goal.value, inside=goal.control.name)
 
 
 def _find(now: Now, control: Target, place: Place | None, roles: Collection[str]) -> Steps[Element | None]:
@@ -303,7 +298,7 @@ def _shows(now: Now, combo: Element, value: str) -> bool:
     """Return whether a combo box shows a value."""
     inside = [one for one in now.scene.elements if one.id != combo.id and combo.box.contains(one.box.middle)]
     texts = [combo.name, combo.value or "", *(one.name for one in inside if one.role in TEXTS | {"list item"})]
-    return any(fit_of(text, name) >= WHOLE for text in texts for name in now.names.of(value))
+    return any(now.fits(text, value) for text in texts)
 
 
 def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element) -> Pursuit:
@@ -367,6 +362,6 @@ def _setting_tells(now: Now, goal: Choose, attempt: Move, place: Place | None) -
     for change in now.changed_since(attempt, "setting"):
         is_its_own = any(change is own for own, _ in settings_of(now, place, attempt))
         after = (change.after or "").strip("'\"")
-        if after and (is_its_own or any(fit_of(after, name) >= WHOLE for name in now.names.of(goal.value))):
+        if after and (is_its_own or now.fits(after, goal.value)):
             return str(change)
     return None

@@ -36,8 +36,8 @@ def open_file(now: Now, goal: Open) -> Pursuit:
     words = f"“{goal.name}” may need longer: wait."
     if (window := (yield from until(lambda: _window_of(now, goal.name), words, _MOST_WAITS, 1))) is not None:
         return Done(f"“{goal.name}” is open: the window “{window.title}” is in front")
-    came = now.effects_of(attempt).windows
-    if came and _is_shown(now, goal.name):
+    came, wanted = now.effects_of(attempt).windows, (last_name(goal.name) or goal.name).casefold()
+    if came and any(wanted in f"{one.name} {one.value or ''}".casefold() for one in now.scene.shown()):
         return Done(f"“{goal.name}” is open: {'; '.join(came)}, and names it")
     if came:
         return Done(f"I opened “{goal.name}”, and {'; '.join(came)}, which does not tell that name", verified=False)
@@ -50,16 +50,14 @@ def open_page(now: Now, goal: Open) -> Pursuit:
     if attempt.failure is not None:
         raise StuckError(f"I could not show “{goal.name}”: {attempt.failure}.")
     host = re.sub(r"^(?:https?://)?(?:www\.)?|/.*", "", goal.name)
-    words = f"The browser may need longer for “{goal.name}”: wait."
-    if field := (yield from until(lambda: _field_with(now, host), words, _MOST_WAITS, 1)):
+
+    def address() -> str:
+        values = (one.value or "" for one in now.scene.shown(without=""))
+        return next((value for value in values if host in value and "\n" not in value), "")
+
+    if field := (yield from until(address, f"The browser may need longer for “{goal.name}”: wait.", _MOST_WAITS, 1)):
         return Done(f"the browser shows “{goal.name}”: its field reads “{field}”")
     return Done(f"I asked the browser for “{goal.name}”, and nothing tells which page it shows", verified=False)
-
-
-def _field_with(now: Now, host: str) -> str:
-    """Return the value of a field in the front window that contains the host; "" if there is none."""
-    values = (one.value or "" for one in now.scene.shown(without=""))
-    return next((value for value in values if host in value and "\n" not in value), "")
 
 
 def open_step(name: str, *, folder: bool = False, application: str = "", main: bool = False) -> Step:
@@ -99,12 +97,6 @@ def _window_of(now: Now, name: str) -> ShownWindow | None:
     front = now.scene.front
     named = front is not None and any(names_it(front.title, one) for one in now.names.of(last_name(name) or name))
     return front if named else None
-
-
-def _is_shown(now: Now, name: str) -> bool:
-    """Return whether an element in the front window contains the name, such as an address or a tab."""
-    wanted = (last_name(name) or name).casefold()
-    return any(wanted in f"{element.name} {element.value or ''}".casefold() for element in now.scene.shown())
 
 
 def write_file(now: Now, goal: WriteFile) -> Pursuit:

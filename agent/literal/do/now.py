@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 from agent.core.changes import Change
 from agent.core.geometry import Region, Size
 from agent.core.notes import Note, NoteKind
-from agent.literal.find.effects import Effects, effects
-from agent.literal.find.finder import WHOLE, Finder
+from agent.literal.find.effects import Effects, effects, new_changes
+from agent.literal.find.finder import WHOLE, Finder, fit_of
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import Goal, Question, Target
 from agent.literal.vocabulary.lexicon import ORDINALS, either
@@ -142,6 +142,10 @@ class Now:
         """A finder for the current screen."""
         return Finder(self.scene, self.names)
 
+    def fits(self, text: str, name: str) -> bool:
+        """Return whether a text is a name, or its translation."""
+        return any(fit_of(text, one) >= WHOLE for one in self.names.of(name))
+
     @property
     def earlier(self) -> Sequence[Move]:
         """The moves for earlier goals."""
@@ -150,10 +154,7 @@ class Now:
     def the(
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, least: float = WHOLE
     ) -> Steps[Element | None]:
-        """Find the thing that a target means; ask if several of one kind and name are visible.
-
-        Raises WhichError if the answer names none.
-        """
+        """Find the thing that a target means; ask if several of one kind and name are visible."""
         if target.ordinal or target.under or len(rivals := self.finder.rivals(target, roles, least=least)) < 2:
             return self.finder.best(target, roles, least=least)
         answered = self.answer is not None
@@ -189,8 +190,7 @@ class Now:
 
     def changed_since(self, move: Move, kind: str) -> list[Change]:
         """Return the changes of a kind that were not known before a move."""
-        known = {(change.what, change.after) for change in move.changes}
-        return [one for one in self.changes if one.kind == kind and (one.what, one.after) not in known]
+        return [one for one in new_changes(move.changes, self.changes) if one.kind == kind]
 
     def point(self, x: float, y: float) -> list[int]:
         """Convert desktop coordinates to screenshot pixels."""

@@ -7,6 +7,7 @@ from functools import cache
 
 from agent.core.changes import Change
 from agent.literal.do.now import Done, Move, Now
+from agent.literal.find.effects import SHOWING, new_changes
 from agent.literal.find.finder import Finder
 from agent.literal.find.scene import FIELDS
 from agent.literal.goals import Click, Goal, Press, Toggle, target_of
@@ -15,8 +16,6 @@ from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import Element
 from foundation.configs import load_config
 
-#: Changes that show what an action did.
-_KINDS = frozenset({"setting", "file", "clipboard"})
 _WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -56,11 +55,11 @@ def shown_late(now: Now, goal: Goal, known: Sequence[Change], last: bool) -> str
 
     A change about the target counts; for a switch, only with the wanted state. For a last click or key, any counts.
     """
-    before = {(change.kind, change.what, change.after) for change in known}
-    new = [one for one in now.changes if (one.kind, one.what, one.after) not in before and one.kind in _KINDS]
     target = target_of(goal)
     name = target.name if target is not None else ""
-    for change in new:
+    for change in new_changes(known, now.changes):
+        if change.kind not in SHOWING:
+            continue
         if isinstance(goal, Toggle):
             if is_about(change, name) and means_on(change, name) is goal.on:
                 return str(change)

@@ -14,7 +14,7 @@ from agent.literal.do.keyboard import UnseenError, type_text
 from agent.literal.do.looking import Search, safe_spot
 from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, agrees, until
 from agent.literal.do.windows import raise_window
-from agent.literal.find.effects import is_on, state_of
+from agent.literal.find.effects import is_on, new_changes, state_of
 from agent.literal.find.finder import Found, without_twins
 from agent.literal.find.recorded import Recorded, is_same
 from agent.literal.find.scene import FIELDS
@@ -94,10 +94,9 @@ def _repaired(now: Now, number: int, part: Part, missing: _MissingError) -> Step
 
 def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change], already: Already | None) -> Pursuit:
     """Wait for the expected changes."""
-    before = {(change.kind, change.what, change.after) for change in known}
 
     def shown() -> dict[goals.Expected, Change]:
-        new = [one for one in now.changes if (one.kind, one.what, one.after) not in before]
+        new = new_changes(known, now.changes)
         return {one: change for one in expected for change in new if _is_as_expected(change, one)}
 
     yield from until(

@@ -8,7 +8,7 @@ from agent.literal.do.looking import look
 from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, until
 from agent.literal.do.proof import is_about, is_called, means_on
 from agent.literal.find.effects import is_on, is_tick, state_of
-from agent.literal.find.finder import PART, WHOLE, fit_of
+from agent.literal.find.finder import PART, WHOLE
 from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, same_row
 from agent.literal.goals import Target, Toggle
 from agent.literal.language.wording import describe_target
@@ -283,7 +283,7 @@ def _switch_of_page(now: Now, target: Target) -> Element | None:
     shown = now.scene.shown()
     titles = [one.name for one in shown if one.role in ("page tab", "list item") and "selected" in one.states]
     titles += [now.scene.front.title] if now.scene.front is not None else []
-    if not any(fit_of(title, name) >= WHOLE for title in titles for name in now.names.of(target.name)):
+    if not any(now.fits(title, target.name) for title in titles):
         return None
     labels = {plain(name) for label in _ENABLED for name in now.names.of(label)}
     switches = [one for one in shown if one.role in SWITCHES and plain(now.scene.text_of(one)) in labels]
@@ -292,6 +292,11 @@ def _switch_of_page(now: Now, target: Target) -> Element | None:
 
 def _on_row_of(now: Now, row: Element) -> Element | None:
     """Return the only switch in a row, or the switch beside its text."""
+
+    def is_called(switch: Element) -> bool:  # by visible text: GNOME's panels name the switch in their title "Enable"
+        name = plain(switch.name)
+        return bool(name) and any(plain(one.name) == name for one in now.scene.elements if one.id != switch.id)
+
     inside = [one for one in now.scene.within(row) if one.role in SWITCHES and now.finder.believes(one)]
     if len(inside) == 1:
         return inside[0]
@@ -300,7 +305,7 @@ def _on_row_of(now: Now, row: Element) -> Element | None:
         for one in now.scene.elements
         if one.role in SWITCHES
         and now.finder.believes(one)
-        and (one.name == row.name or not _is_called(now, one))
+        and (one.name == row.name or not is_called(one))
         and same_row(one.box, row.box)
         and (one.window, one.app) == (row.window or one.window, row.app or one.app)
     ]
@@ -308,12 +313,6 @@ def _on_row_of(now: Now, row: Element) -> Element | None:
     if not right and len(beside) == 1 and beside[0].box.right <= row.box.left + 4:
         return beside[0]  # a dialog's title bar may have it on the left
     return min(right, key=lambda one: one.box.left, default=None)
-
-
-def _is_called(now: Now, switch: Element) -> bool:
-    """Return whether a switch's name is visible text. GNOME's panels name the switch in their title bar "Enable"."""
-    name = plain(switch.name)
-    return bool(name) and any(plain(one.name) == name for one in now.scene.elements if one.id != switch.id)
 
 
 def _tick_in(now: Now, row: Element) -> Element | None:

@@ -63,7 +63,8 @@ class Label:
 
 def labels_of(words: Iterable[Word]) -> list[Label]:
     """Return the labels that the words form: single lines first, then captions of two lines."""
-    lines = [_label(_without_icons(run)) for run in lines_of(word for word in words if _is_text(word))]
+    runs = (list(run) for run in lines_of(word for word in words if _is_text(word)))
+    lines = [_label(list(itertools.dropwhile(_is_icon, run)) or run) for run in runs]
     return [*lines, *_captions(lines)]
 
 
@@ -100,8 +101,3 @@ def _is_icon(word: Word) -> bool:
     if len(text) > 2 or word.text.isdigit() or text in _SHORT_WORDS:
         return False
     return len(word.text) <= 3
-
-
-def _without_icons(line: Sequence[Word]) -> Sequence[Word]:
-    """Return the words after leading icons, or all of them if only icons are left."""
-    return list(itertools.dropwhile(_is_icon, line)) or line

@@ -45,7 +45,9 @@ class Recorded:
                 one for one in inside if any(is_same(own, name) for own in (one.name, one.label) for name in names)
             ]
         else:
-            found = [one for one in inside if not one.name.strip() and (_takes_text(one) or one.role not in FIELDS)]
+            found = [
+                one for one in inside if not one.name.strip() and ("editable" in one.states or one.role not in FIELDS)
+            ]
             found = [one for one in found if "focused" in one.states] or found
         texts = {_plain(name) for text in near for name in self._names.of(text)}
         return [
@@ -128,7 +130,3 @@ def _distance(one: Region, other: Region) -> int:
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _takes_text(element: Element) -> bool:
-    return "editable" in element.states

@@ -142,9 +142,10 @@ class Scene:
         return [element for element in self.elements if element.role in TEXTS and element.name.strip()]
 
     @cached_property
-    def _marked(self) -> list[Element]:
-        """Check boxes and radio buttons that may label the control beside them: "Custom DPI setting:"."""
-        return [one for one in self.elements if one.role in ("check box", "radio button") and one.name.strip()]
+    def _labelling(self) -> list[Element]:
+        """Texts, check boxes and radio buttons that may label the control beside them: "Custom DPI setting:"."""
+        marked = [one for one in self.elements if one.role in ("check box", "radio button") and one.name.strip()]
+        return [*self.texts, *marked]
 
     def text_of(self, element: Element) -> str:
         """Return an element's name, else its label, else the text beside it in its row."""
@@ -160,12 +161,13 @@ class Scene:
     def _beside(self, element: Element) -> str:
         """Return the nearest text in the same row, preferably on the left; "" for none."""
         best: tuple[float, str] | None = None
-        beside = [*self.texts, *self._marked] if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
+        beside = self._labelling if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
         rows = element.role in _ROWS and next((up for up in self.parents(element) if up.role not in _ROWS), None)
         for text in beside:
             if rows and not rows.box.contains(text.box.middle):
                 continue  # text in the pane beside a list does not name a row of the list
-            if not self._same_place(text, element) or not same_row(text.box, element.box):
+            in_one = not text.window or not element.window or (text.window, text.app) == (element.window, element.app)
+            if not in_one or not same_row(text.box, element.box):
                 continue
             if element.role in _ROWS and element.box.contains(text.box.middle):
                 continue  # one of several texts inside the row, none of which is its name
@@ -187,9 +189,6 @@ class Scene:
             and other.box.right <= right.left
             for other in self.elements
         )
-
-    def _same_place(self, one: Element, other: Element) -> bool:
-        return not one.window or not other.window or (one.window, one.app) == (other.window, other.app)
 
     def named_window(self, name: str, *, kinds: bool = True) -> ShownWindow | None:
         """Return the topmost window with that title or application, or of that kind of application; None for none.
