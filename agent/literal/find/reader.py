@@ -8,9 +8,8 @@ below each other, centred or flush left, are joined too, because icon captions w
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.core.geometry import Region, Size
@@ -39,8 +38,9 @@ class Reader:
         """Return the labels of a screenshot as elements; boxes are in image pixels."""
         elements: list[Element] = []
         for label in labels_of(self._words(image)):
-            box = Region(label.box.left, label.box.top, label.box.width, label.box.height)
-            elements.append(Element(len(elements) + 1, "label", label.text, box, source="words"))
+            box = Box.around(word.box for word in label)
+            text, region = " ".join(word.text for word in label), Region(box.left, box.top, box.width, box.height)
+            elements.append(Element(len(elements) + 1, "label", text, region, source="words"))
         return Outline(Size(*image.size), tuple(elements), lacks="Only the words on the screen are known.")
 
     def _words(self, image: "Image") -> list[Word]:
@@ -52,20 +52,14 @@ class Reader:
             return merge([*first.result(), *second.result()])
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A piece of text on the screen."""
-
-    text: str
-    box: Box
-    words: tuple[Word, ...]
-
-
-def labels_of(words: Iterable[Word]) -> list[Label]:
-    """Return the labels that the words form: single lines first, then captions of two lines."""
+def labels_of(words: Iterable[Word]) -> list[list[Word]]:
+    """Return the words of each label: single lines first, then captions of two lines."""
     runs = (list(run) for run in lines_of(word for word in words if _is_text(word)))
-    lines = [_label(list(itertools.dropwhile(_is_icon, run)) or run) for run in runs]
-    return [*lines, *_captions(lines)]
+    lines = [list(itertools.dropwhile(_is_icon, run)) or run for run in runs]
+    return [
+        *lines,
+        *([*upper, *lower] for upper, lower in itertools.product(lines, repeat=2) if _goes_on(upper, lower)),
+    ]
 
 
 def _is_text(word: Word) -> bool:
@@ -75,18 +69,11 @@ def _is_text(word: Word) -> bool:
     return word.confidence >= 70
 
 
-def _label(words: Sequence[Word]) -> Label:
-    return Label(" ".join(word.text for word in words), Box.around(word.box for word in words), tuple(words))
-
-
-def _captions(labels: Sequence[Label]) -> list[Label]:
-    """Return labels of two lines: centred or flush left, less than a line apart."""
-    return [
-        _label((*upper.words, *lower.words))
-        for upper, lower in itertools.product(labels, repeat=2)
-        if -2 <= lower.box.top - upper.box.bottom <= 0.9 * min(upper.box.height, lower.box.height)
-        and (abs(upper.box.left - lower.box.left) <= 4 or abs(upper.box.center[0] - lower.box.center[0]) <= 6)
-    ]
+def _goes_on(upper: Iterable[Word], lower: Iterable[Word]) -> bool:
+    """Return whether two lines are one caption: centred or flush left, less than a line apart."""
+    one, other = (Box.around(word.box for word in line) for line in (upper, lower))
+    near = -2 <= other.top - one.bottom <= 0.9 * min(one.height, other.height)
+    return near and (abs(one.left - other.left) <= 4 or abs(one.center[0] - other.center[0]) <= 6)
 
 
 #: Real words of one or two letters, which are no misread icons.
