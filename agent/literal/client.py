@@ -28,10 +28,8 @@ _ENDPOINT = Endpoint("literal", "", "mai-agent-literal", "literal", Limits(max_p
 class LiteralClient:
     """The built-in engine as a client of a model. Raises EnvironmentLacksError if tesseract's data is missing.
 
-    Args:
-        goals: what to do, whatever the instruction says; None to read the instruction.
-        model: reads what is beyond the grammar, and repairs steps of recipes; None for no such model.
-        repairs: takes the targets that the model finds for steps of a recipe, by the steps' numbers.
+    With `goals`, these are done whatever the instruction says. `model` reads what is beyond the grammar. It also finds
+    targets of steps of recipes, which go into `repairs` by the steps' numbers.
     """
 
     def __init__(
@@ -118,14 +116,7 @@ def literal_engine(
     goals: Sequence[Goal] | None = None,
     repairs: dict[int, Target] | None = None,
 ) -> model_engine.Engine:
-    """Return the literal engine.
-
-    If an address is named, its model reads what is beyond the grammar, and repairs steps of recipes.
-
-    Args:
-        choice: may name an address.
-        mask: masks secrets in what leaves this computer.
-        goals, repairs: see `LiteralClient`.
+    """Return the literal engine, see `LiteralClient`. A model whose address is named gets texts with secrets masked.
 
     Raises EnvironmentLacksError: tesseract's data is missing, or something that a named cloud provider needs.
     UsageError: the address is invalid.

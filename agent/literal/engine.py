@@ -62,10 +62,8 @@ class Reply:
 class Engine:
     """Decides the steps of runs, one run at a time.
 
-    Args:
-        read: returns an outline of the words in a screenshot, for screens without an accessibility tree.
-        understand: returns the reading of an instruction. Raises NotUnderstoodError.
-        repairs: takes the targets that a text model finds for steps of a recipe; None if there is no such model.
+    `read` returns the words in a screenshot, for screens without elements. `understand` may raise NotUnderstoodError.
+    `repairs` takes the targets that a text model finds for steps of a recipe; None if there is no such model.
     """
 
     def __init__(

@@ -237,17 +237,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One step of a recipe. Its target has exactly this name and role; `Target.inside` names its window.
+    """One step of a recipe. Its target has exactly this name and role; `Target.inside` names its window."""
 
-    Args:
-        goal: what to do; `Toggle` clicks only if the state differs.
-        window: the window that gets it: a title, where "*" stands for any text, or an application; "" for the front.
-        near: texts beside, above or around the target that tell it from others of its name; one must be there.
-    """
-
-    goal: "Open | Press | Click | Toggle | Type | Scroll | Wait | Close"
-    window: str = ""
-    near: tuple[str, ...] = ()
+    goal: "Open | Press | Click | Toggle | Type | Scroll | Wait | Close"  # `Toggle` clicks only if the state differs
+    window: str = ""  # what gets keys: a title, where "*" stands for any text, or an application; "" for the front
+    near: tuple[str, ...] = ()  # texts around the target that tell it from others of its name; one must be there
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,11 +103,7 @@ def _part(have: Sequence[str], want: Sequence[str], share: float) -> float:
 
 
 class Finder:
-    """Finds things on one screen.
-
-    Args:
-        names: the names of things in the desktop's language.
-    """
+    """Finds things on one screen, by their names in the desktop's language."""
 
     def __init__(self, scene: Scene, names: Names | None = None) -> None:
         self.scene = scene

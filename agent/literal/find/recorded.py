@@ -20,11 +20,7 @@ _BESIDE = 100
 
 
 class Recorded:
-    """Finds a recipe's targets and windows on one screen.
-
-    Args:
-        names: the names of things in the desktop's language.
-    """
+    """Finds a recipe's targets and windows on one screen, by their names in the desktop's language."""
 
     def __init__(self, scene: Scene, names: Names) -> None:
         self._scene, self._names = scene, names

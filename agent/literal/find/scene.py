@@ -36,10 +36,7 @@ _FAR = 34
 class Scene:
     """An outline, with the lookups that the engine needs.
 
-    Args:
-        outline: the elements and windows from the desktop.
-        read: returns an outline of OCR words, for an outline without elements; called on first access only.
-        picture: returns the screenshot.
+    `read` returns an outline of OCR words for one without elements, on first access only; `picture` the screenshot.
     """
 
     def __init__(
@@ -191,12 +188,7 @@ class Scene:
         )
 
     def named_window(self, name: str, *, kinds: bool = True) -> ShownWindow | None:
-        """Return the topmost window with that title or application, or of that kind of application; None for none.
-
-        Args:
-            name: the person's name for the window.
-            kinds: whether "text editor" matches the window of any text editor.
-        """
+        """Return the topmost window with that title or application, or with `kinds` of that kind of application."""
         return next(iter(self.windows_named(name, kinds=kinds)), None) if plain(name) else self.front
 
     def windows_named(self, name: str, *, kinds: bool = True) -> list[ShownWindow]:

@@ -60,12 +60,7 @@ class BadReadingError(ValueError):
 
 
 class AskedModel:
-    """A text model that reads instructions and repairs steps of recipes.
-
-    Args:
-        endpoint: where it is served.
-        mask: masks secrets in what leaves this computer.
-    """
+    """A text model that reads instructions and repairs steps of recipes. What leaves this computer is masked."""
 
     def __init__(self, endpoint: Endpoint, mask: Callable[[str], str]) -> None:
         client = client_of(endpoint)

@@ -96,15 +96,10 @@ def find_places(name: str, desktop: Desktop, *, on: bool = True) -> list[Place]:
     ]
 
 
-def find_page(
-    name: str, desktop: Desktop, labels: Callable[[str], Iterable[str]] = lambda label: (label,)
-) -> Place | None:
+def find_page(name: str, desktop: Desktop, labels: Callable[[str], Iterable[str]]) -> Place | None:
     """Return a page or settings panel ("privacy", "the mouse settings") as a place without a control; or None.
 
-    Args:
-        name: the person's name for it.
-        desktop: the desktop whose table to search.
-        labels: returns the label and its translations.
+    `labels` returns a label and its translations.
     """
     wanted = _bare(name)
     pages = load_config(f"places/{desktop}.toml")["pages"].values()
@@ -136,17 +131,13 @@ def _bare(name: str) -> str:
 def is_switch(name: str) -> bool:
     """Return whether a known thing is a switch on any desktop, or has no place in any table."""
     entries = _entries(name)
-    return entries is not None and (
-        not entries or any("on" in entry or entry.get("role") in _SWITCHES for entry in entries)
-    )
+    return entries == [] or any("on" in entry or entry.get("role") in _SWITCHES for entry in entries or ())
 
 
 def is_choice(name: str) -> bool:
     """Return whether a thing is a choice from a list on all desktops that have it: "hinting full" is no number."""
-    entries = _entries(name)
-    return bool(entries) and all(
-        one.get("role") in ("combo box", "radio button", "table cell") for one in entries or ()
-    )
+    roles = [entry.get("role") for entry in _entries(name) or ()]
+    return bool(roles) and all(role in ("combo box", "radio button", "table cell") for role in roles)
 
 
 def _entries(name: str) -> list[Mapping[str, Any]] | None:
