@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from agent.core.notes import without_notes
 from agent.families.base import Call, PromptRequest
 from agent.families.literal.family import FUNCTION, render
-from agent.literal.engine import Engine
+from agent.literal.engine import Engine, by_grammar
 from agent.literal.find.reader import WHO
 from agent.literal.goals import Goal, Question, Reading, Target
 from agent.literal.language.asked_model import AskedModel
-from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.model import engines as model_engine
 from agent.model.asking import Completion, Delta, OnProgress
@@ -82,7 +81,7 @@ class LiteralClient:
         if not instruction or instruction in self._asked:
             return Usage()
         try:
-            self._asked[instruction] = await asyncio.to_thread(_read, instruction)
+            self._asked[instruction] = await asyncio.to_thread(by_grammar, instruction)
         except NotUnderstoodError as why_not:
             try:
                 self._asked[instruction], usage = await model.read(instruction, why_not, on_progress)
@@ -100,14 +99,10 @@ class LiteralClient:
 
     def _understand(self, instruction: str) -> Reading:
         """Raises NotUnderstoodError."""
-        reading = self._asked.get(instruction) or _read(instruction)
+        reading = self._asked.get(instruction) or by_grammar(instruction)
         if isinstance(reading, NotUnderstoodError):
             raise reading
         return reading
-
-
-def _read(instruction: str) -> Reading:
-    return Reading(read_instruction(instruction))
 
 
 def literal_engine(

@@ -59,6 +59,11 @@ class Reply:
     arguments: dict[str, Any]
 
 
+def by_grammar(instruction: str) -> Reading:
+    """Return the reading of the grammar. Raises NotUnderstoodError."""
+    return Reading(list(read_instruction(instruction)))
+
+
 class Engine:
     """Decides the steps of runs, one run at a time.
 
@@ -69,7 +74,7 @@ class Engine:
     def __init__(
         self,
         read: "Callable[[Image], Outline] | None" = None,
-        understand: Callable[[str], Reading] = lambda instruction: Reading(read_instruction(instruction)),
+        understand: Callable[[str], Reading] = by_grammar,
         repairs: dict[int, Target] | None = None,
     ) -> None:
         self._read = read or Reader().outline
@@ -307,13 +312,11 @@ class _Run:
         scene = self.now.scene
         if not scene.is_late or isinstance(goal, _NEEDS_NO_ELEMENTS):
             return False
-        return any(move.action == "open" or self._told_then(move.scene) for move in self.now.moves)
-
-    def _told_then(self, before: Scene) -> bool:
-        """Return whether the front window reported its elements before."""
-        front, then = self.now.scene.front, before.front
-        same = front is not None and then is not None and (front.app, front.title) == (then.app, then.title)
-        return same and before.has_tree and not before.is_late
+        if any(move.action == "open" for move in self.now.moves):
+            return True
+        told = (move.scene for move in self.now.moves if move.scene.has_tree and not move.scene.is_late)
+        windows = [(one.front.app, one.front.title) for one in (scene, *told) if one.front is not None]
+        return windows[0] in windows[1:]
 
     def _fail(self, words: str) -> Reply:
         return _give_up(" ".join([*self._said, words]), self._reached)

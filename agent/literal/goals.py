@@ -38,9 +38,7 @@ class Target:
     inside: str = ""  # the window, application, page or tab around it ("X in Y", "the X tab of Y")
     under: str = ""  # its heading, group or label ("X under Y")
     whole: str = ""  # the full text, in case all of it is one name ("Show images in menus")
-    picture: str = (
-        ""  # of a recipe: what it looks like, where it has no name, as `agent.screen.picture_search` keeps it
-    )
+    picture: str = ""  # of a recipe: its look, if it has no name, as `agent.screen.picture_search` keeps it
 
 
 @dataclass(frozen=True, slots=True)

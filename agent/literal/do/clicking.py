@@ -56,8 +56,10 @@ def click(now: Now, goal: Click) -> OrGoal:
 
     def find() -> Steps[Element | Step | Choose | None]:
         nonlocal opened_menu
-        if action == "click" and (choice := _in_combo(now, target)) is not None:
-            return choice
+        if action == "click" and target.under and target.name:  # "Slight under Hinting", which may be a combo box
+            control = Target(target.under, inside=target.inside)
+            if now.finder.best(control, COMBOS) is not None:
+                return Choose(target.name, control)
         page = (yield from now.the(target, _PAGES)) if goal.or_open else None
         if found := page or (yield from now.the(target, CLICKABLE | TEXTS | {"image", "panel"})):
             return found
@@ -94,14 +96,6 @@ def click(now: Now, goal: Click) -> OrGoal:
             attempt = yield now.click(words, found, action)
         if attempt.failure is None or attempt.action != "open":
             return (yield from came_of(now, goal, attempt))
-
-
-def _in_combo(now: Now, target: Target) -> Choose | None:
-    """Return a choice if the heading is a combo box: "Slight under Hinting"."""
-    if not target.under or not target.name:
-        return None
-    control = Target(target.under, inside=target.inside)
-    return Choose(target.name, control) if now.finder.best(control, COMBOS) is not None else None
 
 
 def go_to(now: Now, page: Place) -> Pursuit:
@@ -209,8 +203,10 @@ def choose(now: Now, goal: Choose) -> OrGoal:
     def find() -> Steps[Element | Done | Click | SetValue | Type | None]:
         nonlocal place  # on another page, a control or choice of that name is not the one in the tables
         place = known if known is not None and shows(now, known) else None
-        if (whole := _as_one_name(now, goal)) is not None:
-            return whole
+        whole = goal.control.whole  # value and control may be one name: "Use the same source for all windows"
+        is_longer = whole and whole.casefold() != goal.control.name.casefold()
+        if is_longer and now.finder.best(Target(whole), _BUTTONS) is not None:
+            return Click(Target(whole))
         combo = yield from _find(now, goal.control, place, COMBOS)
         if combo is not None:
             shown = Already(f"{describe_target(goal.control)} shows “{goal.value}” already")
@@ -241,15 +237,6 @@ def choose(now: Now, goal: Choose) -> OrGoal:
         return Already(f"“{goal.value}” is chosen already: {state_of(found)}")
     attempt = yield now.click(f"Choose “{now.scene.text_of(found)}”.", found)
     return (yield from _chosen_since(now, goal, attempt, place))
-
-
-def _as_one_name(now: Now, goal: Choose) -> Click | None:
-    """Return a click if value and control together are one name: "Use the same source for all windows"."""
-    whole = goal.control.whole
-    if not whole or whole.casefold() == goal.control.name.casefold():
-        return None
-    found = now.finder.best(Target(whole), _BUTTONS)
-    return None if found is None else Click(Target(whole))
 
 
 def _find(now: Now, control: Target, place: Place | None, roles: Collection[str]) -> Steps[Element | None]:
@@ -305,13 +292,16 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
     """Open a combo box and click the choice, scrolling to it if necessary."""
     words = describe_target(goal.control)
     opening = yield now.click(f"Open {words}.", combo)
+    old = [(one.name, one.box, one.role) for one in opening.scene.elements]
     waits, scroll, scrolls = 0, None, 0
     while True:
         box = yield from _find(now, goal.control, place, COMBOS)
         if box is not None and _shows(now, box, goal.value):
             return Already(f"{words} shows “{goal.value}” already")
         for one in now.finder.all(Target(goal.value), _OPTIONS):
-            if (box is None or one.element.id != box.id) and _is_new(one.element, opening):
+            element = (one.element.name, one.element.box, one.element.role)
+            is_new = one.element.role in _ITEMS or element not in old
+            if is_new and (box is None or one.element.id != box.id):
                 attempt = yield now.click(f"Choose “{goal.value}”.", one.element)
                 return (yield from _chosen_since(now, goal, attempt, place))
         if waits < _MOST_WAITS and not scrolls:
@@ -324,13 +314,6 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
             break
     yield Step.press(f"“{goal.value}” is no choice here: close the choices again.", "escape")
     raise StuckError(f"{words} has no choice “{goal.value}”.")
-
-
-def _is_new(element: Element, opening: Move) -> bool:
-    """Return whether an element belongs to the opened box: it is new, or has an item's role."""
-    return element.role in _ITEMS or not any(
-        (old.name, old.box, old.role) == (element.name, element.box, element.role) for old in opening.scene.elements
-    )
 
 
 def _chosen_since(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Pursuit:

@@ -117,8 +117,7 @@ def type_text(now: Now, goal: Type) -> Pursuit:
 
     if done := (yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)):
         return done
-    _, held = _text_changed(now, first) or ("", "")
-    if held and held != goal.text and goal.text.startswith(held):
+    if (held := _changed_to(now, first)) and held != goal.text and goal.text.startswith(held):
         raise StuckError(f"The field took only “{held[:60]}” of what I typed.")
     if (pasted := now.effects_of(first)).altered or pasted.changes:
         return Done(pasted.words)  # the text was accepted and transformed
@@ -169,14 +168,13 @@ def _holds_more(now: Now, text: str) -> Element | None:
     return None
 
 
-def _text_changed(now: Now, typed: Move) -> tuple[str, str] | None:
-    """Return the old and new content of a field in front that changed since a text was typed; None if none changed."""
+def _changed_to(now: Now, typed: Move) -> str:
+    """Return what a field in front holds that changed since a text was typed; "" if none changed."""
     for element in now.scene.shown(_REPORTED, without=""):
-        was = _same_in(typed.scene, element)
-        before, held = (was.value or "") if was is not None else "", element.value or ""
-        if before != held:
-            return before, held
-    return None
+        was, held = _same_in(typed.scene, element), element.value or ""
+        if held != ((was.value or "") if was is not None else ""):
+            return held
+    return ""
 
 
 def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | None]:
@@ -213,18 +211,14 @@ def _went_in(now: Now, text: str, since: Move) -> str:
         if element.role not in _TAKES_TEXT | {"label", "static", "list item", "table cell"}:
             continue
         held = " ".join((element.value or (element.name if element.role in TEXTS else "")).split())
-        if not _holds(held, wanted):
+        is_cut = len(held) >= 40 and wanted.startswith(held.removesuffix("…").rstrip()[:200])
+        if not (wanted in held or is_cut):
             continue
         was = _same_in(before, element)
         old = " ".join(((was.value or "") if was is not None else "").split())
         if old.count(wanted[:40]) < held.count(wanted[:40]):
             return f"{_describe(element)} holds “{wanted[:60]}”"
     return _read_back(now, wanted, before)
-
-
-def _holds(held: str, wanted: str) -> bool:
-    """Return whether a field contains a text; the reported value may be truncated."""
-    return wanted in held or (len(held) >= 40 and wanted.startswith(held.removesuffix("…").rstrip()[:200]))
 
 
 def _read_back(now: Now, wanted: str, before: Scene) -> str:

@@ -36,8 +36,7 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
 def _is_in(now: Now, place: Place, name: str) -> bool:
     """Return whether a place is in the window, application, page or tab of that name."""
     around = (place.app, place.window, *place.path)
-    known = [one for label in around for one in now.names.of(label)]
-    return any(fit_of(one, name) >= WHOLE for one in known)
+    return any(fit_of(one, name) >= WHOLE for label in around for one in now.names.of(label))
 
 
 def in_its_window(now: Now, place: Place) -> bool:

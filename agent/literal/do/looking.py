@@ -352,7 +352,5 @@ def covers(box: Region, x: float, y: float, around: int, above: int) -> bool:
 
 def area_named(now: Now, name: str) -> Element | None:
     """Return the list, page or pane of that name."""
-    for element in now.scene.elements:
-        if element.role in _SCROLLED and fit_of(now.scene.text_of(element), name) >= WHOLE:
-            return element
-    return None
+    scrolled = (one for one in now.scene.elements if one.role in _SCROLLED)
+    return next((one for one in scrolled if fit_of(now.scene.text_of(one), name) >= WHOLE), None)

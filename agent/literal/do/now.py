@@ -161,12 +161,6 @@ class Now:
         at = yield from self.pick(target.name, [self.finder.where(one.element) for one in rivals])
         return rivals[at].element if answered else (yield from self.the(target, roles, least))
 
-    def one_of(self, target: Target, elements: Sequence[Element]) -> Steps[Element]:
-        """Return the one of several elements that the person means. Raises WhichError if the answer names none."""
-        if len(elements) == 1:
-            return elements[0]
-        return elements[(yield from self.pick(target.name, [self.finder.where(one) for one in elements]))]
-
     def pick(self, name: str, choices: Sequence[str]) -> Steps[int]:
         """Ask which of several things is meant, unless the person was asked before; return its index.
 

@@ -109,14 +109,8 @@ def misnamed(now: Now, attempt: Move) -> str:
 
 def has_focus(now: Now, move: Move) -> Element | None:
     """Return the text field that a move clicked and that has the focus now."""
-    return next(
-        (
-            one
-            for one in now.scene.elements
-            if one.role in FIELDS and "focused" in one.states and now.clicked(move, one.box) and one.trusted
-        ),
-        None,
-    )
+    focused = (one for one in now.scene.elements if one.role in FIELDS and "focused" in one.states and one.trusted)
+    return next((one for one in focused if now.clicked(move, one.box)), None)
 
 
 def is_about(change: Change, name: str) -> bool:

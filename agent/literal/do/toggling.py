@@ -270,8 +270,11 @@ def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
                 return found
             rows = now.finder.all(target, TEXTS | {"list item", "table row", "panel"}, least=least)
             of_rows = [_on_row_of(now, row.element) for row in rows if row.fit == rows[0].fit]
-            if switches := list({one.id: one for one in of_rows if one is not None}.values()):
-                return (yield from now.one_of(target, switches))
+            switches = list({one.id: one for one in of_rows if one is not None}.values())
+            if len(switches) > 1:
+                return switches[(yield from now.pick(target.name, [now.finder.where(one) for one in switches]))]
+            if switches:
+                return switches[0]
             for row in now.finder.all(target, {"table cell", "tree item"}, least=least):
                 if (tick := _tick_in(now, row.element)) is not None:
                     return tick

@@ -145,7 +145,9 @@ def _named(now: Now, name: str) -> list[ShownWindow]:
 def open_it(now: Now, goal: Open) -> OrGoal:
     """Open an application, a settings panel, a page, or an icon of that name."""
     name = goal.name
-    if menu := _menu_named(now, goal):
+    menu = _SUBMENU.sub("", goal.inside) if not goal.kind else ""
+    found = now.finder.best(Target(menu), {"menu"}) if menu else None
+    if found is not None and now.scene.in_front(found):
         return (yield from clicking.click(now, Click(Target(name, inside=menu))))
     step = _in_open_menu(now, goal) or (yield from _visible_in_front(now, goal))
     running = now.scene.window_of_program(name)
@@ -214,8 +216,7 @@ def _page_of(now: Now, name: str, attempt: Move) -> Element | None:
     """Return the evidence that a page is open: its new heading, or its selected row or tab."""
 
     def named(scene: Scene, roles: frozenset[str]) -> list[Element]:
-        wanted = now.names.of(name)
-        return [one for one in scene.shown(roles) if any(fit_of(one.name, each) >= WHOLE for each in wanted)]
+        return [one for one in scene.shown(roles) if now.fits(one.name, name)]
 
     chosen = [one for one in named(now.scene, _PAGES) if "selected" in one.states]
     headings = named(now.scene, _HEADINGS)
@@ -246,22 +247,13 @@ def _names_of(goal: Open) -> list[str]:
 
 def _in_open_menu(now: Now, goal: Open) -> Step | None:
     """Return a click on an item of the open menu, which takes precedence over applications."""
-    if goal.inside or now.scene.is_blank or not now.scene.menu_is_open:
+    if goal.inside or not now.scene.menu_is_open:
         return None
     for name in _names_of(goal):
         found = now.finder.best(Target(name), MENU_ITEMS)
         if found is not None and any(up.role in _MENUS for up in now.scene.parents(found)):
             return now.click(f"“{found.name}” is in the open menu: choose it.", found)
     return None
-
-
-def _menu_named(now: Now, goal: Open) -> str:
-    """Return the menu of the front window that the goal names; "" for none."""
-    if not goal.inside or goal.kind:
-        return ""
-    name = _SUBMENU.sub("", goal.inside)
-    menu = now.finder.best(Target(name), {"menu"})
-    return name if menu is not None and now.scene.in_front(menu) else ""
 
 
 def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
@@ -301,15 +293,15 @@ def _by_sight(now: Now, goal: Open, reason: str) -> Pursuit:
         if shown is None:
             break
         attempt = yield now.click(words, shown.element, action, main=False)
-        opened = partial(_opened_something, now, name, attempt)
-        if evidence := (yield from until(opened, f"“{name}” may need longer: wait.", 1)):
-            return Done(f"“{name}” is open: {evidence}")
+        evidence = partial(_opened_since, now, name, attempt)
+        if shows := (yield from until(evidence, f"“{name}” may need longer: wait.", 1)):
+            return Done(f"“{name}” is open: {shows}")
     if _ABSENT.match(reason):
         raise StuckError(f"“{name}” is not installed, and no file or folder of yours is called so.")
     raise StuckError(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
 
 
-def _opened_something(now: Now, name: str, move: Move) -> str:
+def _opened_since(now: Now, name: str, move: Move) -> str:
     opened = [words for words in now.effects_of(move).windows if words.endswith("opened")]
     page = _page_of(now, name, move)
     return "; ".join(opened) or (f"{called(page)} is shown" if page is not None else "")

@@ -48,6 +48,7 @@ AREAS = {
 _SIDE = 0.38
 #: Elements whose centres are nearer than this, in pixels, are one thing that is reported twice.
 _SAME_PLACE = 12
+_IN_MENUS = frozenset({"menu item", "check menu item", "radio menu item", "menu", "list item"})
 _ROWS = frozenset({"list item", "table row", "tree item"})
 #: Roles that may be named by their group and label together.
 _GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
@@ -282,19 +283,13 @@ class Finder:
         return (
             -min(1.0, one.fit + 1 - WHOLE) if one.fit < WHOLE else -1.0,
             not scene.in_front(element),
-            self._behind_menu(element),
+            scene.menu_is_open and element.role not in _IN_MENUS,  # an open menu would receive the click instead
             "disabled" in element.states,
             -round(one.fit, 2),
             element.role in TEXTS,
             element.source != "both",  # visible text before the name of an image
             element.role not in CLICKABLE,
         )
-
-    def _behind_menu(self, element: Element) -> bool:
-        """Return whether an open menu would receive the click instead."""
-        if not self.scene.menu_is_open:
-            return False
-        return element.role not in ("menu item", "check menu item", "radio menu item", "menu", "list item")
 
     def _ordinal(self, found: list[Found], ordinal: int) -> list[Found]:
         """Return the match of that number in reading order."""

@@ -60,11 +60,6 @@ class Scene:
         elements = self.outline.elements
         return self._read().elements if self._read is not None and not elements else elements
 
-    @property
-    def is_blank(self) -> bool:
-        """Whether neither windows nor elements are known. Needs no OCR."""
-        return not self.windows and not self.outline.elements
-
     @cached_property
     def by_id(self) -> dict[int, Element]:
         """The elements by their ids."""
@@ -211,12 +206,12 @@ class Scene:
 
     @cached_property
     def menu_is_open(self) -> bool:
-        """Whether a menu is open and shows its items."""
+        """Whether a menu is open and shows its items. Words that are read are no items."""
         return any(
             element.role in MENU_ITEMS
             and "offscreen" not in element.states
             and any(parent.role in ("menu", "popup menu") for parent in self.parents(element))
-            for element in self.elements
+            for element in self.outline.elements
         )
 
     def readable(self) -> list[str]:

@@ -119,7 +119,9 @@ _ASIDE = re.compile(
 def _without_reasons(text: str) -> str:
     """Remove the reason before an instruction. A complaint stays, because it may name what "it" refers to."""
     reason = _REASON_BEFORE.fullmatch(text)
-    if reason is not None and not _is_complaint(without_courtesy(reason["why"])):
+    why = without_courtesy(reason["why"]) if reason is not None else ""
+    tables: tuple[Table, ...] = ("phrases", "wishes")
+    if reason is not None and not any(True for table in tables for _ in matches(table, why, [])):
         text = reason["what"]
     return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
 
@@ -134,11 +136,6 @@ def _without_gerunds(text: str) -> str:
     more = re.compile(rf"(?P<joint>(?:,| and| then)(?: then| also)? )(?P<verb>{verbs})\b", re.IGNORECASE)
     rest = more.sub(lambda found: found["joint"] + _infinitive(found["verb"]), text[first.end() :])
     return text[: first.end()] + rest
-
-
-def _is_complaint(text: str) -> bool:
-    tables: tuple[Table, ...] = ("phrases", "wishes")
-    return any(next(matches(table, text, []), None) is not None for table in tables)
 
 
 def without_courtesy(text: str) -> str:
@@ -162,7 +159,8 @@ def _pieces(text: str) -> Iterator[str]:
     typing = False
     for sentence in re.split(r"(?<=[.!?])\s+(?=\S)", text):
         pieces = _joints().split(sentence)
-        if typing and not _verb_first().match(without_courtesy(pieces[0])):
+        first = re.match(rf"{lexicon.verbs()}(?![\w’'-])", without_courtesy(pieces[0]), re.IGNORECASE)
+        if typing and first is None:
             raise NotUnderstoodError("What to type goes over several sentences: put it in quotation marks.")
         kept = ""
         for piece in pieces:
@@ -196,11 +194,6 @@ def _joints() -> re.Pattern[str]:
         rf",.][^,.]{{0,40}}, ?(?:{courtesy} )?{lexicon.verbs()}(?![\w’'-]))",
         re.IGNORECASE,
     )
-
-
-@cache
-def _verb_first() -> re.Pattern[str]:
-    return re.compile(rf"{lexicon.verbs()}(?![\w’'-])", re.IGNORECASE)
 
 
 @cache

@@ -111,16 +111,10 @@ def _nearest(text: str) -> str | None:
         return None
     if best is not None and best[0] != words[0].casefold() and len(words) > 1:
         return f"{best[0]} {' '.join(words[1:])}"
-    if (thing := _thing_in(text)) is not None:
-        return f"turn on {thing}"
+    things = [name for name in names_of_things() if len(name) > 8 and f" {name} " in f" {text.casefold()} "]
+    if things:
+        return f"turn on {max(things, key=len)}"
     examples = config()["examples"]["sentences"]
     same_verb = [example for example in examples if example.split(" ")[0] == words[0].casefold()]
     found = process.extractOne(text, same_verb or examples, scorer=fuzz.ratio, score_cutoff=0 if same_verb else _NEAR)
     return None if found is None else str(found[0])
-
-
-def _thing_in(text: str) -> str | None:
-    """Return the longest name in the tables of places that the text contains."""
-    lowered = f" {text.casefold()} "
-    held = [name for name in names_of_things() if len(name) > 8 and f" {name} " in lowered]
-    return max(held, key=len, default=None)

@@ -50,14 +50,14 @@ class Place:
     desktop_file: str  # of that application or settings panel, without ".desktop"; "" for none
     window: str  # English title of the window that opens
     path: tuple[str, ...]  # tabs, rows and menus that lead to the control, outermost first
-    control: str  # the control's label; "" if it has none and is identified by role and `under`
-    role: str  # the control's AT-SPI role
-    under: str  # the heading above or label beside it
     choices: tuple[str, ...]  # for a control that is no switch: patterns of the choice, best first ("*-dark")
-    above: int  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
-    unit: str  # the unit of its control, if the control does not show it: "ms"
-    unset: float  # the value in effect if nothing is set, although the control shows less; 0 for none
     settings: tuple[Setting, ...]  # any of them proves the change
+    control: str = ""  # the control's label; "" if it has none and is identified by role and `under`
+    role: str = ""  # the control's AT-SPI role
+    under: str = ""  # the heading above or label beside it
+    above: int = 0  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
+    unit: str = ""  # the unit of its control, if the control does not show it: "ms"
+    unset: float = 0  # the value in effect if nothing is set, although the control shows less; 0 for none
 
     @property
     def is_switch(self) -> bool:
@@ -170,12 +170,7 @@ def _place(thing: str, page: Mapping[str, Any], entry: Mapping[str, Any], *, on:
         desktop_file=page.get("file", ""),
         window=page.get("window", page["app"]),
         path=(*page.get("path", ()), *entry.get("path", ())),
-        control=entry.get("control", ""),
-        role=entry.get("role", ""),
-        under=entry.get("under", ""),
         choices=tuple(entry.get("on" if on else "off", ())),
-        above=entry.get("above", 0),
-        unit=entry.get("unit", ""),
-        unset=entry.get("unset", 0),
         settings=tuple(settings),
+        **{key: entry[key] for key in ("control", "role", "under", "above", "unit", "unset") if key in entry},
     )
