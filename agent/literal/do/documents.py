@@ -33,8 +33,12 @@ def open_file(now: Now, goal: Open) -> Pursuit:
         attempt = yield open_step(path, folder=goal.kind == "folder", application=goal.inside, main=True)
     if attempt.failure is not None:
         raise StuckError(f"I could not open “{goal.name}”: {attempt.failure or 'nothing has that name'}.")
-    words = f"“{goal.name}” may need longer: wait."
-    if (window := (yield from until(lambda: _window_of(now, goal.name), words, _MOST_WAITS, 1))) is not None:
+
+    def shown() -> ShownWindow | None:
+        front, names = now.scene.front, now.names.of(last_name(goal.name) or goal.name)
+        return front if front is not None and any(names_it(front.title, one) for one in names) else None
+
+    if window := (yield from until(shown, f"“{goal.name}” may need longer: wait.", _MOST_WAITS, 1)):
         return Done(f"“{goal.name}” is open: the window “{window.title}” is in front")
     came, wanted = now.effects_of(attempt).windows, (last_name(goal.name) or goal.name).casefold()
     if came and any(wanted in f"{one.name} {one.value or ''}".casefold() for one in now.scene.shown()):
@@ -90,13 +94,6 @@ def names_it(title: str, name: str) -> bool:
     """Return whether a window's title contains a file's or folder's name, with or without its extension."""
     stem = name.rpartition(".")[0] or name
     return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", title, re.IGNORECASE) for one in (name, stem) if one)
-
-
-def _window_of(now: Now, name: str) -> ShownWindow | None:
-    """Return the front window if its title contains the file's or folder's name."""
-    front = now.scene.front
-    named = front is not None and any(names_it(front.title, one) for one in now.names.of(last_name(name) or name))
-    return front if named else None
 
 
 def write_file(now: Now, goal: WriteFile) -> Pursuit:

@@ -13,7 +13,7 @@ from agent.literal.do.known_places import page_named, shows_page
 from agent.literal.do.now import Move, Now, Step, Steps, StuckError
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
-from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene
+from agent.literal.find.scene import AMOUNTS, CLICKABLE, COMBOS, FIELDS, TEXTS, Scene
 from agent.literal.goals import BACKDROP, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
@@ -279,7 +279,9 @@ def _alike(now: Now, target: Target) -> str:
     """Return a sentence with the names in the front window that are most like a target's; "" for none."""
     from rapidfuzz import fuzz, process
 
-    found = process.extract(target.name, now.scene.readable(), scorer=fuzz.ratio, limit=3, score_cutoff=_ALIKE)
+    names = (" ".join(one.name.split())[:40] for one in now.scene.shown(CLICKABLE | TEXTS))
+    readable = list(dict.fromkeys(name for name in names if sum(map(str.isalnum, name)) >= 2))
+    found = process.extract(target.name, readable, scorer=fuzz.ratio, limit=3, score_cutoff=_ALIKE)
     return f" There is {' and '.join(f'“{name}”' for name, *_ in found)}." if found else ""
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from agent.literal import goals
-from agent.literal.do import amounts, clicking, documents, folders, keyboard, repeating, toggling, windows
+from agent.literal.do import amounts, clicking, documents, folders, keyboard, repeating, windows
 from agent.literal.do.known_places import known_place, page_named
 from agent.literal.do.now import Done, Now, OrGoal, Pursuit
+from agent.literal.do.toggling import Toggling
 from agent.literal.goals import Choose, Click, Goal, Open, SetValue, Target, Toggle
 from agent.literal.vocabulary.places import Place, find_dialog
 
@@ -14,7 +15,7 @@ from agent.literal.vocabulary.places import Place, find_dialog
 _PURSUED: dict[type, Callable[[Now, Any], OrGoal]] = {
     goals.Open: windows.open_it,
     goals.Click: clicking.click,
-    goals.Toggle: toggling.toggle,
+    goals.Toggle: lambda now, goal: Toggling(now, goal).pursue(),
     goals.Choose: clicking.choose,
     goals.SetValue: amounts.set_value,
     goals.Type: keyboard.type_text,

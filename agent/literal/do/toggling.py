@@ -24,13 +24,8 @@ _ENABLED = ("Enabled", "Enable", "On")
 _CHOSEN = CHOICES | {"toggle button", "push button"}
 
 
-def toggle(now: Now, goal: Toggle) -> Pursuit:
-    """Switch something on or off unless it is in that state already."""
-    return (yield from _Toggling(now, goal).pursue())
-
-
-class _Toggling:
-    """Switches one thing, with its place from the tables."""
+class Toggling:
+    """Switches one thing on or off unless it is in that state already."""
 
     def __init__(self, now: Now, goal: Toggle) -> None:
         self._now, self._goal = now, goal

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.changes import Change
+from agent.core.roles import role_group
 from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
 from agent.literal.vocabulary.lexicon import plain
 from agent.screen.outline import Element
 
+_FLEETING = role_group("fleeting")
 #: Kinds of changes that show what an action did.
 SHOWING = frozenset({"setting", "file", "clipboard"})
 #: States of the control itself, as opposed to focus or hover.
@@ -94,15 +96,18 @@ def _of_settings_and_files(before: Sequence[Change], now: Sequence[Change]) -> t
 
 
 def _concerned(scene: Scene, other: Scene) -> list[Element]:
-    """Return the elements in windows; a panel's clock and the like are left out."""
+    """Return the elements in windows that do not come and go by themselves; a panel's clock is left out, too."""
     titles = {(window.title, window.app) for window in (*scene.windows, *other.windows)}
     apps = {app for _, app in titles}
     return [
         element
-        for element in scene.lasting()
-        if (element.window, element.app) in titles
-        or element.app in apps
-        or (element.source == "words" and not element.app)
+        for element in scene.elements
+        if not any(one.role in _FLEETING for one in (element, *scene.parents(element)))
+        and (
+            (element.window, element.app) in titles
+            or element.app in apps
+            or (element.source == "words" and not element.app)
+        )
     ]
 
 

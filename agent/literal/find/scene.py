@@ -26,7 +26,6 @@ CLICKABLE = SWITCHES | AMOUNTS | FIELDS | COMBOS | CHOICES | MENU_ITEMS | BUTTON
 TEXTS = role_group("plain texts")
 #: Roles of rows in a list, which contain other elements.
 _ROWS = role_group("rows of a list")
-_FLEETING = role_group("fleeting")
 #: Words in the names of applications that only name their desktop.
 _OF_DESKTOPS = frozenset({"xfce", "xfce4", "gnome", "mate", "kde", "org", "settings"})
 #: Largest distance of a label from its control, in heights of the label.
@@ -213,19 +212,6 @@ class Scene:
             and any(parent.role in ("menu", "popup menu") for parent in self.parents(element))
             for element in self.outline.elements
         )
-
-    def readable(self) -> list[str]:
-        """Return texts in the front window, for the message that the target is not there."""
-        texts = (" ".join(element.name.split())[:40] for element in self.shown(CLICKABLE | TEXTS))
-        return list(dict.fromkeys(text for text in texts if sum(map(str.isalnum, text)) >= 2))
-
-    def lasting(self) -> list[Element]:
-        """Return the elements that do not come and go by themselves."""
-        return [
-            element
-            for element in self.elements
-            if element.role not in _FLEETING and not any(up.role in _FLEETING for up in self.parents(element))
-        ]
 
 
 def _program(window: ShownWindow) -> str:
