@@ -7,7 +7,7 @@ from PIL.Image import Image
 
 from agent.core.changes import Change
 from agent.literal.find.finder import kinds_of
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.screen.outline import Element, ShownWindow
 from foundation.errors import MaiError
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from agent.core.notes import without_notes
 from agent.families.base import Call, PromptRequest
 from agent.families.literal.family import FUNCTION, render
-from agent.literal.engine import BadRequestError, Engine
+from agent.literal.engine import Engine, by_grammar
 from agent.literal.find.reader import WHO
 from agent.literal.goals import Goal, Question, Reading, Target
 from agent.literal.language.asked_model import AskedModel
-from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.model import engines as model_engine
 from agent.model.asking import Completion, Delta, OnProgress
@@ -28,10 +27,8 @@ _ENDPOINT = Endpoint("literal", "", "mai-agent-literal", "literal", Limits(max_p
 class LiteralClient:
     """The built-in engine as a client of a model. Raises EnvironmentLacksError if tesseract's data is missing.
 
-    Args:
-        goals: what to do, whatever the instruction says; None to read the instruction.
-        model: reads what is beyond the grammar, and repairs steps of recipes; None for no such model.
-        repairs: takes the targets that the model finds for steps of a recipe, by the steps' numbers.
+    With `goals`, these are done whatever the instruction says. `model` reads what is beyond the grammar. It also finds
+    targets of steps of recipes, which go into `repairs` by the steps' numbers.
     """
 
     def __init__(
@@ -61,13 +58,15 @@ class LiteralClient:
         began = time.monotonic()
         prompt = request.native.get("prompt")
         if not isinstance(prompt, PromptRequest):
-            raise _cannot("it is no request of the literal family")
+            why = "The literal engine cannot answer this: it is no request of the literal family."
+            raise ModelError("refused", why, "")
         usage = Usage()
         if self._model is not None and self._reads:
             usage = await self._ask(self._model, without_notes(prompt.instruction), on_progress)
         elif self._model is not None and (question := self._engine.question) is not None:
             usage = await self._repair(self._model, question, on_progress)
-        text = await asyncio.to_thread(self._answer, prompt)  # OCR takes up to a second
+        reply = await asyncio.to_thread(self._engine.reply, prompt)  # OCR takes up to a second
+        text = render(reply.thought, Call(FUNCTION, reply.arguments))
         on_progress(Delta(text))
         took = (time.monotonic() - began) * 1000
         return Completion(Answer(text, finish_reason="stop", usage=usage), took, took, len(request.images()))
@@ -82,7 +81,7 @@ class LiteralClient:
         if not instruction or instruction in self._asked:
             return Usage()
         try:
-            self._asked[instruction] = await asyncio.to_thread(_read, instruction)
+            self._asked[instruction] = await asyncio.to_thread(by_grammar, instruction)
         except NotUnderstoodError as why_not:
             try:
                 self._asked[instruction], usage = await model.read(instruction, why_not, on_progress)
@@ -100,25 +99,10 @@ class LiteralClient:
 
     def _understand(self, instruction: str) -> Reading:
         """Raises NotUnderstoodError."""
-        reading = self._asked.get(instruction) or _read(instruction)
+        reading = self._asked.get(instruction) or by_grammar(instruction)
         if isinstance(reading, NotUnderstoodError):
             raise reading
         return reading
-
-    def _answer(self, prompt: PromptRequest) -> str:
-        try:
-            reply = self._engine.reply(prompt)
-        except BadRequestError as error:
-            raise _cannot(str(error)) from error
-        return render(reply.thought, Call(FUNCTION, reply.arguments))
-
-
-def _read(instruction: str) -> Reading:
-    return Reading(read_instruction(instruction))
-
-
-def _cannot(why: str) -> ModelError:
-    return ModelError("refused", f"The literal engine cannot answer this: {why}.", "")
 
 
 def literal_engine(
@@ -127,14 +111,7 @@ def literal_engine(
     goals: Sequence[Goal] | None = None,
     repairs: dict[int, Target] | None = None,
 ) -> model_engine.Engine:
-    """Return the literal engine.
-
-    If an address is named, its model reads what is beyond the grammar, and repairs steps of recipes.
-
-    Args:
-        choice: may name an address.
-        mask: masks secrets in what leaves this computer.
-        goals, repairs: see `LiteralClient`.
+    """Return the literal engine, see `LiteralClient`. A model whose address is named gets texts with secrets masked.
 
     Raises EnvironmentLacksError: tesseract's data is missing, or something that a named cloud provider needs.
     UsageError: the address is invalid.

@@ -15,42 +15,18 @@ from agent.core.changes import Change
 from agent.core.geometry import Size
 from agent.core.notes import Note, read_notes, without_notes
 from agent.families.base import PastStep, PromptRequest
-from agent.literal.do.now import (
-    Already,
-    Done,
-    Move,
-    Now,
-    Pursuit,
-    Step,
-    Steps,
-    Stuck,
-    Verdict,
-    WhichError,
-    agrees,
-    wait,
-)
+from agent.literal import goals
+from agent.literal.do.now import Already, Done, Move, Now, Step, Steps, StuckError, WhichError, agrees
 from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
 from agent.literal.find.scene import Scene
-from agent.literal.goals import (
-    ArrangeWindow,
-    Click,
-    Close,
-    Goal,
-    Open,
-    Press,
-    Question,
-    Reading,
-    Repeat,
-    Target,
-    Type,
-    Wait,
-)
+from agent.literal.goals import Goal, Question, Reading, Target
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal
 from agent.literal.vocabulary.translations import Names
+from agent.model.refusals import ModelError
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline
 
@@ -66,12 +42,13 @@ _MOST_MOVES = 40
 #: Waits for a busy window, which reports no elements, and seconds of each wait. Its accessibility tree is read again
 #: after ten seconds.
 _MOST_BUSY, _BUSY = 14, 1.2
+#: Goals that can be begun on any screen, and goals that change what is shown.
+_INDEPENDENT = goals.Open | goals.Press | goals.Wait
+_TOUCHING = goals.Open | goals.Click | goals.Close | goals.Press
+#: Goals that need no elements of the front window. A recipe waits for the target of each step.
+_NEEDS_NO_ELEMENTS = _INDEPENDENT | goals.Close | goals.ArrangeWindow | goals.Repeat
 #: Seconds of the last wait for evidence.
 _LATE = 2.0
-
-
-class BadRequestError(ValueError):
-    """The request has no instruction or no screenshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +59,22 @@ class Reply:
     arguments: dict[str, Any]
 
 
+def by_grammar(instruction: str) -> Reading:
+    """Return the reading of the grammar. Raises NotUnderstoodError."""
+    return Reading(list(read_instruction(instruction)))
+
+
 class Engine:
     """Decides the steps of runs, one run at a time.
 
-    Args:
-        read: returns an outline of the words in a screenshot, for screens without an accessibility tree.
-        understand: returns the reading of an instruction. Raises NotUnderstoodError.
-        repairs: takes the targets that a text model finds for steps of a recipe; None if there is no such model.
+    `read` returns the words in a screenshot, for screens without elements. `understand` may raise NotUnderstoodError.
+    `repairs` takes the targets that a text model finds for steps of a recipe; None if there is no such model.
     """
 
     def __init__(
         self,
         read: "Callable[[Image], Outline] | None" = None,
-        understand: Callable[[str], Reading] = lambda instruction: Reading(read_instruction(instruction)),
+        understand: Callable[[str], Reading] = by_grammar,
         repairs: dict[int, Target] | None = None,
     ) -> None:
         self._read = read or Reader().outline
@@ -104,12 +84,11 @@ class Engine:
         self._lock = Lock()  # a cancelled request may still be running in its thread
 
     def reply(self, prompt: PromptRequest) -> Reply:
-        """Return the next answer. Raises BadRequestError."""
+        """Return the next answer. Raises ModelError if there is no instruction or no screenshot."""
         picture = prompt.images[-1] if prompt.images else None
-        if not without_notes(prompt.instruction):
-            raise BadRequestError("there is no instruction")
-        if picture is None:
-            raise BadRequestError("there is no screenshot")
+        if picture is None or not without_notes(prompt.instruction):
+            missing = "screenshot" if picture is None else "instruction"
+            raise ModelError("refused", f"The literal engine cannot answer this: there is no {missing}.", "")
         with self._lock:
             try:
                 run = self._go_on(prompt)
@@ -155,6 +134,15 @@ class Engine:
         return Scene(outline or Outline(picture.size, ()), lambda: self._read(shown()), shown)
 
 
+@dataclass
+class _Reached:
+    """A goal that was reached."""
+
+    goal: Goal
+    done: Done
+    known: Sequence[Change]  # the changes before it
+
+
 class _Run:
     """One run: its goals, and the steps of the current goal."""
 
@@ -165,9 +153,7 @@ class _Run:
         self._instruction, self._goals, self._by = instruction, list(reading.goals), reading.by
         self._unclear: list[str] = []  # messages of the person that were not understood
         self._said: list[str] = []  # sentences for the next answer's thought
-        self._reached: list[Done] = []
-        self._known: list[Sequence[Change]] = []  # the changes before each reached goal
-        self._skipped: set[int] = set()  # indices of the goals that the person did not want
+        self._reached: list[_Reached] = []  # without the goals that the person did not want
         self._dry = False  # a dry run: steps are reported, not carried out
         self._steps = self._follow()
         self._step: Step | None = None  # the last answer, until it is carried out
@@ -227,16 +213,15 @@ class _Run:
             return self._fail("So I did nothing.")
         while part < len(self._goals):  # the person may add goals meanwhile
             known = self.now.changes
-            verdict = yield from self._pursue(part)
-            if isinstance(verdict, Stuck):
-                return self._fail(verdict.words)
-            if verdict is None:
-                self._skipped.add(part)
+            try:
+                done = yield from self._pursue(part)
+            except (StuckError, WhichError) as error:
+                return self._fail(str(error))
+            if done is None:
                 self._said.append(f"You did not want this: {describe_goal(self._goals[part])}.")
             else:
-                self._said.append(f"{verdict.words[:1].upper()}{verdict.words[1:]}.")
-                self._reached.append(verdict)
-                self._known.append(known)
+                self._said.append(f"{done.words[:1].upper()}{done.words[1:]}.")
+                self._reached.append(_Reached(self._goals[part], done, known))
             part += 1
             if part == len(self._goals):
                 yield from self._look_once_more()
@@ -255,133 +240,127 @@ class _Run:
 
     def _look_once_more(self) -> Steps[None]:
         """Wait for what shows the goals that nothing shows yet: settings, files and the clipboard are told late."""
-        kept = [goal for at, goal in enumerate(self._goals) if at not in self._skipped]
-        recipe = any(isinstance(goal, Repeat) for goal in kept)  # it has waited for what it expects
-        for left in () if self._dry or recipe else (1, 0):
-            unproven = self._unverified(kept)
-            for at, goal in enumerate(kept):
-                if self._reached[at] in unproven and (
-                    change := shown_late(self.now, goal, self._known[at], at == len(kept) - 1)
-                ):
-                    self._reached[at] = Done(change)
+        for left in () if self._dry or self._is_recipe() else (1, 0):  # a recipe has waited for what it expects
+            for one in self._unverified():
+                if change := shown_late(self.now, one.goal, one.known, one is self._reached[-1]):
+                    one.done = Done(change)
                     self._said.append(f"{change}.")
-            if not left or not self._unverified(kept):
+            if not left or not self._unverified():
                 return
-            yield wait("Nothing shows all of it yet: wait and look once more.", _LATE)
+            yield Step.wait("Nothing shows all of it yet: wait and look once more.", _LATE)
 
-    def _pursue(self, part: int) -> Steps[Verdict | None]:
+    def _pursue(self, part: int) -> Steps[Done | None]:
         """Yield the steps for a goal, within the limits; return None if the person does not want it."""
         now, goal = self.now, self._goals[part]
         now.begun, now.answer = len(now.moves), None
-        steps: Pursuit | None = None
+        steps = pursue(now, goal)
         move: Move | None = None
         busy = 0
         while True:
             now.last = part == len(self._goals) - 1
             now.following = None if now.last else self._goals[part + 1]
             if len(now.moves) - now.begun >= _MOST_MOVES:
-                return Stuck(f"After {_MOST_MOVES} actions I give up to {describe_goal(goal)}.")
+                raise StuckError(f"After {_MOST_MOVES} actions I give up to {describe_goal(goal)}.")
             if busy < _MOST_BUSY and self._is_busy(goal):
                 busy += 1
-                waited = yield wait("The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY)
+                waited = yield Step.wait(
+                    "The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY
+                )
                 if waited.denied or waited.skipped or waited.has("dry_run"):
                     return self._interrupted(goal, waited)
                 continue
-            verdict: Step | Verdict
+            step: Step | Done | None = None
             try:
-                if steps is None:
-                    steps = pursue(now, goal)
-                    verdict = next(steps)
-                else:
-                    assert move is not None
-                    verdict = steps.send(move)
+                step = next(steps) if move is None else steps.send(move)
             except StopIteration as end:
-                verdict = end.value
-            except WhichError as error:
-                return Stuck(str(error))
-            if self._dry and not self._is_known(part, verdict):
+                step = end.value
+            except StuckError:
+                if not self._dry or self._is_known(part, None):
+                    raise
+            if self._dry and not self._is_known(part, step):
                 return Done(
                     f"how to {describe_goal(goal)} cannot be known before the rest is really done", verified=False
                 )
-            if not isinstance(verdict, Step):
-                return verdict
-            move = yield verdict
+            if not isinstance(step, Step):
+                return step
+            move = yield step
             if move.denied or move.skipped or move.has("dry_run"):
                 return self._interrupted(goal, move)
 
-    def _interrupted(self, goal: Goal, move: Move) -> Verdict | None:
-        """Return the verdict on a goal whose step was not carried out."""
+    def _interrupted(self, goal: Goal, move: Move) -> Done | None:
+        """End a goal whose step was not carried out; return None if the person does not want it."""
         if move.denied:
             why = move.failure  # nobody could be asked
-            return Stuck(f"{why}." if why else f"You did not allow this: {describe_goal(goal)}.")
-        if move.skipped:  # if the person's message was not understood, the run must not continue
-            return Stuck("So I stop, as you did not allow what I would do.") if self._is_unclear(move) else None
+            raise StuckError(f"{why}." if why else f"You did not allow this: {describe_goal(goal)}.")
+        if move.skipped:
+            if self._is_unclear(move):  # the person's message was not understood: the run must not continue
+                raise StuckError("So I stop, as you did not allow what I would do.")
+            return None
         self._dry = True  # a dry run shows no effect, so the rest of the goal is unknown
         return Done(f"what follows to {describe_goal(goal)} depends on what that shows", verified=False)
 
-    def _is_known(self, part: int, verdict: Step | Verdict) -> bool:
+    def _is_known(self, part: int, step: Step | Done | None) -> bool:
         """Return whether a later goal of a dry run starts independently of the steps that were only reported."""
         goal = self._goals[part]
-        if isinstance(goal, Open | Press | Wait) or (isinstance(goal, Type) and goal.into is None):
+        if isinstance(goal, _INDEPENDENT) or (isinstance(goal, goals.Type) and goal.into is None):
             return True
-        untouched = not any(isinstance(one, Open | Click | Close | Press) for one in self._goals[:part])
-        return untouched and isinstance(verdict, Step) and verdict.main
+        untouched = not any(isinstance(one, _TOUCHING) for one in self._goals[:part])
+        return untouched and isinstance(step, Step) and step.main
 
     def _is_busy(self, goal: Goal) -> bool:
         """Return whether the front window may still report its elements, so that the engine must wait for them."""
         scene = self.now.scene
-        if not scene.is_late or isinstance(goal, Open | Press | Wait | Close | ArrangeWindow | Repeat):
-            return False  # a recipe waits for the target of each step
-        return any(move.action == "open" or self._told_then(move.scene) for move in self.now.moves)
-
-    def _told_then(self, before: Scene) -> bool:
-        """Return whether the front window reported its elements before."""
-        front, then = self.now.scene.front, before.front
-        same = front is not None and then is not None and (front.app, front.title) == (then.app, then.title)
-        return same and before.has_tree and not before.is_late
+        if not scene.is_late or isinstance(goal, _NEEDS_NO_ELEMENTS):
+            return False
+        if any(move.action == "open" for move in self.now.moves):
+            return True
+        told = (move.scene for move in self.now.moves if move.scene.has_tree and not move.scene.is_late)
+        windows = [(one.front.app, one.front.title) for one in (scene, *told) if one.front is not None]
+        return windows[0] in windows[1:]
 
     def _fail(self, words: str) -> Reply:
         return _give_up(" ".join([*self._said, words]), self._reached)
 
     def _finish(self) -> Reply:
-        kept = [goal for at, goal in enumerate(self._goals) if at not in self._skipped]
-        if self._skipped and not kept:
+        if not self._reached:
             return self._fail("Nothing else was to be done.")
         if self._dry:
             words = " ".join([*self._said, "Dry run: that is as far as it can be known."])
             return Reply(words, {"action": "answer", "text": words})
-        unproven = self._unverified(kept)
-        verified = not unproven
-        if verified:
-            done = "; ".join(map(describe_goal, kept))
-            self._said.append(f"{'All other parts' if self._skipped else 'All parts'} are done: {done}.")
-        elif not any(isinstance(goal, Repeat) for goal in kept):
-            steps = "; ".join(f"{one.words[:1].upper()}{one.words[1:]}" for one in unproven)
+        unproven = self._unverified()
+        if not unproven:
+            done = "; ".join(describe_goal(one.goal) for one in self._reached)
+            all_parts = "All parts" if len(self._reached) == len(self._goals) else "All other parts"
+            self._said.append(f"{all_parts} are done: {done}.")
+        elif not self._is_recipe():
+            steps = "; ".join(f"{one.done.words[:1].upper()}{one.done.words[1:]}" for one in unproven)
             self._said.append(f"I did what was asked, but nothing proves that it took effect: {steps}.")
         if self._unclear:  # it may have been another wish
             self._said.append(f"You also said “{'”, “'.join(self._unclear)}”, which I could not follow.")
-        return _end("success", " ".join(self._said), self._reached, verified=verified and not self._unclear, already=[
-            describe_goal(goal) for goal, one in zip(kept, self._reached, strict=False) if isinstance(one, Already)
-        ])  # fmt: skip
+        already = [describe_goal(one.goal) for one in self._reached if isinstance(one.done, Already)]
+        verified = not unproven and not self._unclear
+        return _end("success", " ".join(self._said), self._reached, verified=verified, already=already)
 
-    def _unverified(self, goals: Sequence[Goal]) -> list[Done]:
+    def _is_recipe(self) -> bool:
+        return any(isinstance(one.goal, goals.Repeat) for one in self._reached)
+
+    def _unverified(self) -> list[_Reached]:
         """Return the reached goals that nothing proves. A goal that only leads to the next is proved by the next."""
-        parts = list(zip(goals, self._reached, strict=False))
-        summed = shown_by_sum(goals, self._reached)
+        summed = shown_by_sum([(one.goal, one.done) for one in self._reached])
         return [
             one
-            for at, (goal, one) in enumerate(parts)
-            if not one.verified
-            and at not in summed
-            and not (leads(goal) and next((later.verified for g, later in parts[at + 1 :] if not leads(g)), False))
-        ]
+            for at, one in enumerate(self._reached)
+            if not (one.done.verified or at in summed)
+            and not (leads(one.goal) and next((later.done.verified for later in self._reached[at + 1 :]
+                                               if not leads(later.goal)), False))
+        ]  # fmt: skip
 
 
-def _give_up(words: str, reached: Sequence[Done]) -> Reply:
+def _give_up(words: str, reached: Sequence[_Reached]) -> Reply:
     return _end("fail", words, reached, verified=False)
 
 
-def _end(status: str, words: str, reached: Sequence[Done], *, verified: bool, already: Sequence[str] = ()) -> Reply:
-    evidence = [one.words for one in reached if one.verified]
+def _end(status: str, words: str, reached: Sequence[_Reached], *, verified: bool, already: Sequence[str] = ()) -> Reply:
+    evidence = [one.done.words for one in reached if one.done.verified]
     call = {"action": "terminate", "status": status, "text": words, "evidence": evidence, "verified": verified}
     return Reply(words, {**call, "already": already} if already else call)

@@ -38,9 +38,7 @@ class Target:
     inside: str = ""  # the window, application, page or tab around it ("X in Y", "the X tab of Y")
     under: str = ""  # its heading, group or label ("X under Y")
     whole: str = ""  # the full text, in case all of it is one name ("Show images in menus")
-    picture: str = (
-        ""  # of a recipe: what it looks like, where it has no name, as `agent.screen.picture_search` keeps it
-    )
+    picture: str = ""  # of a recipe: its look, if it has no name, as `agent.screen.picture_search` keeps it
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,17 +235,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One step of a recipe. Its target has exactly this name and role; `Target.inside` names its window.
+    """One step of a recipe. Its target has exactly this name and role; `Target.inside` names its window."""
 
-    Args:
-        goal: what to do; `Toggle` clicks only if the state differs.
-        window: the window that gets it: a title, where "*" stands for any text, or an application; "" for the front.
-        near: texts beside, above or around the target that tell it from others of its name; one must be there.
-    """
-
-    goal: "Open | Press | Click | Toggle | Type | Scroll | Wait | Close"
-    window: str = ""
-    near: tuple[str, ...] = ()
+    goal: "Open | Press | Click | Toggle | Type | Scroll | Wait | Close"  # `Toggle` clicks only if the state differs
+    window: str = ""  # what gets keys: a title, where "*" stands for any text, or an application; "" for the front
+    near: tuple[str, ...] = ()  # texts around the target that tell it from others of its name; one must be there
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import pytest
 from agent.core.changes import Change
 from agent.core.geometry import Region
 from agent.core.notes import Note
-from agent.literal.do.amounts import _checked, _percent, _Track
-from agent.literal.do.now import Done, Now, Stuck, WhichError
+from agent.literal.do.amounts import _check, _percent
+from agent.literal.do.now import Now, StuckError, WhichError
 from agent.literal.engine import Engine
 from agent.literal.find.effects import effects
 from agent.literal.find.scene import Scene
@@ -322,13 +322,14 @@ def test_a_unit_behind_the_field_is_its_unit_and_a_percentage_of_a_slider_from_o
 def test_a_number_field_of_the_tables_takes_no_percentage():
     field = element("spin button", "Workspaces", value="4", limits=(1.0, 100.0))
     goal = SetValue(Target("workspaces"), 5.0, "%")
-    assert isinstance(_percent(goal, field, 5.0, (1.0, 100.0), known=True), Stuck)
+    with pytest.raises(StuckError, match="takes 1 to 100, and no percentage"):
+        _percent(goal, field, 5.0, (1.0, 100.0), known=True)
     assert _percent(goal, field, 5.0, (1.0, 100.0), known=False) == 5.0
 
 
 def test_smaller_by_a_step_that_is_no_whole_number_is_done():
-    goal, track = SetValue(Target("Threshold"), direction="down"), _Track(first=8.0, wanted=7.1)
-    assert _checked(goal, Done("x"), track, Change("setting", "dconf /t", "8", "7")) == Done("x")
+    goal = SetValue(Target("Threshold"), direction="down")
+    _check(goal, 8.0, 7.1, Change("setting", "dconf /t", "8", "7"))
 
 
 @pytest.mark.parametrize(("said", "typed"), [("0.5 seconds", "500"), ("300 ms", "300"), ("2 minutes", None)])
@@ -339,9 +340,8 @@ def test_a_time_is_set_in_the_unit_of_its_control(engine, said, typed):
 
 
 def test_a_setting_that_took_another_number_than_its_control_shows_is_not_done():
-    goal, track = SetValue(Target("Columns"), 3.7), _Track(first=4.0, wanted=3.7)
-    verdict = _checked(goal, Done("it holds 3.7"), track, Change("setting", "dconf /columns", "4", "3"))
-    assert verdict == Stuck("“Columns” takes whole numbers, not 3.7.")
+    with pytest.raises(StuckError, match=r"“Columns” takes whole numbers, not 3\.7\."):
+        _check(SetValue(Target("Columns"), 3.7), 4.0, 3.7, Change("setting", "dconf /columns", "4", "3"))
 
 
 # Choices

@@ -1,4 +1,4 @@
-from agent.literal.vocabulary.labels import labels_of
+from agent.literal.find.reader import labels_of
 from agent.screen.ocr import Box, Word
 
 
@@ -7,19 +7,24 @@ def words(*entries):
     return [Word(text, Box(left, top, left + 8 * len(text), top + 12), 95) for text, left, top in entries]
 
 
+def texts(read):
+    """The labels that these words form."""
+    return [" ".join(word.text for word in label) for label in labels_of(read)]
+
+
 def test_words_with_ordinary_spaces_form_one_label():
-    labels = labels_of(words(("Color", 10, 10), ("Profiles", 55, 10)))
-    assert [label.text for label in labels] == ["Color Profiles"]
+    labels = texts(words(("Color", 10, 10), ("Profiles", 55, 10)))
+    assert labels == ["Color Profiles"]
 
 
 def test_columns_are_separate_labels():
-    labels = labels_of(words(("File", 10, 10), ("Edit", 62, 10), ("View", 114, 10)))
-    assert [label.text for label in labels] == ["File", "Edit", "View"]
+    labels = texts(words(("File", 10, 10), ("Edit", 62, 10), ("View", 114, 10)))
+    assert labels == ["File", "Edit", "View"]
 
 
 def test_captions_over_two_lines_are_one_label_beside_their_lines():
-    labels = labels_of(words(("Mouse", 10, 10), ("and", 55, 10), ("Touchpad", 10, 26)))
-    assert [label.text for label in labels] == [
+    labels = texts(words(("Mouse", 10, 10), ("and", 55, 10), ("Touchpad", 10, 26)))
+    assert labels == [
         "Mouse and",
         "Touchpad",
         "Mouse and Touchpad",
@@ -28,4 +33,4 @@ def test_captions_over_two_lines_are_one_label_beside_their_lines():
 
 def test_an_icon_read_as_letters_is_no_part_of_a_label():
     noisy = [Word("®", Box(10, 10, 20, 22), 45), *words(("Help", 24, 10))]
-    assert [label.text for label in labels_of(noisy)] == ["Help"]
+    assert texts(noisy) == ["Help"]

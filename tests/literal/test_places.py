@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.literal.vocabulary.places import Setting, desktop_named, find_places, known_thing
 from foundation.configs import config_names, load_config
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.core.changes import Change
 from agent.core.geometry import Region
-from agent.literal.do.sums import is_number
+from agent.literal.do.keyboard import is_number
 from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import element, ending, follow, screen

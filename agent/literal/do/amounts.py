@@ -3,16 +3,12 @@
 import itertools
 import math
 import re
-from collections.abc import Generator
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
 from agent.core.changes import Change
-from agent.literal.do.choosing import OrGoal
-from agent.literal.do.known_places import known_place, settings_of
+from agent.literal.do.known_places import known_place, settings_of, targets_of
 from agent.literal.do.looking import look
-from agent.literal.do.now import Already, Done, Move, Now, Step, Steps, Stuck, Verdict, press, type_in, wait
-from agent.literal.do.toggling import targets_of
+from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError
 from agent.literal.find.finder import PART, WHOLE
 from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS, same_row
 from agent.literal.goals import Choose, SetValue, Target
@@ -21,6 +17,7 @@ from agent.literal.vocabulary.numbers import converted
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
 
+_SLIDERS = frozenset({"slider", "dial"})
 #: Keys for a slider's minimum and maximum.
 _ENDS = ("home", "end")
 #: Most keys pressed on a slider. Pointing comes near enough for these.
@@ -38,123 +35,211 @@ _FULL_VOLUME = 65536
 _BEHIND, _NEARLY_NONE = 60, 10
 
 
-#: Yields the steps towards a number, or the verdict; receives the control and its number before each step.
-_Mover: TypeAlias = Generator[Step | Verdict, tuple[Element, float | None], None]
-_BEGIN = Stuck("")  # what a mover yields first, to receive the control
+class _HoldsError(Exception):
+    """The control holds the number: ends the steps towards it."""
+
+    def __init__(self, done: Done) -> None:
+        self.done = done
 
 
-@dataclass
-class _Track:
-    """Progress on one control."""
+class _Amount:
+    """Brings one control to a number. `why` is prepended to the words of the first step."""
 
-    first: float | None = None  # its value before the first move
-    move: Move | None = None  # the first move
-    wanted: float | None = None  # the number to reach
+    def __init__(self, now: Now, goal: SetValue, why: str = "") -> None:
+        self._now, self._goal, self._why = now, goal, why
+        self._place, self._words = known_place(now, goal.target), describe_target(goal.target)
+        self.first: float | None = None  # the value before the first move; None if it reported none
+        self._move: Move | None = None  # the first move
+        self._wanted: float | None = None  # the number to reach
+        self._held: float | None = None  # the number before the next step
+
+    def reach(self) -> OrGoal:
+        """Yield the steps to the number."""
+
+        def find() -> Steps[Element | Choose | None]:
+            return (yield from self.control()) or _as_choice(self._now, self._goal, self._place)
+
+        try:
+            found = yield from look(self._now, find, self._goal.target, self._place)
+        except StuckError:
+            if self._place is None or not self._place.is_switch:
+                raise
+            raise StuckError(f"{self._words} takes no number here: it is the switch “{self._place.control}”.") from None
+        if isinstance(found, Choose):
+            return found
+        try:
+            control, held = yield from self._read()
+            if control.role not in _SLIDERS:
+                return (yield from self._enter(control, self._wanted or 0.0))
+            held = yield from self._point(control, held, self._wanted or 0.0)
+            return (yield from self._press_keys(control, held, self._wanted or 0.0))
+        except _HoldsError as holds:
+            return holds.done
+
+    def control(self) -> Steps[Element | None]:
+        """Find the control."""
+        now, place, targets = self._now, self._place, targets_of(self._goal.target, self._place)
+        for least in (WHOLE, PART):
+            for target in targets:
+                for roles in (AMOUNTS, FIELDS - {"document text", "terminal"}):
+                    if (found := (yield from now.the(target, roles, least))) is not None:
+                        return found
+        # The name may be a heading above a slider and its number. A switch has no number below it.
+        for target in targets:
+            if not target.name or (place is not None and place.is_switch):
+                continue
+            held = now.finder.all(Target(role="slider", under=target.name, inside=target.inside), AMOUNTS)
+            if held and held[0].element.role in AMOUNTS:
+                return held[0].element
+        return None
+
+    def _act(self, step: Step) -> Steps[tuple[Element, float]]:
+        """Take a step; return the control and its number then. Raises _HoldsError if it is the wanted number."""
+        move = yield replace(step, words=self._why + step.words)
+        self._why = ""
+        if self._move is None:
+            self.first, self._move = self._held, move
+        return (yield from self._read())
+
+    def _read(self) -> Steps[tuple[Element, float]]:
+        """Return the control and its number, as `_act` does."""
+        now, goal = self._now, self._goal
+        for _ in range(_MOST_WAITS):
+            if (control := (yield from self.control())) is not None:
+                break
+            yield Step.wait(f"{self._words} cannot be read at the moment: wait and look again.")
+        if control is None:  # larger text may move it out of sight
+            changed = self._changed()
+            if changed is not None and changed.after == f"{self._wanted:g}":
+                raise _HoldsError(Done(str(changed)))
+            raise StuckError(f"{self._words} is not to be seen any more.")
+        self._held = held = number_of(control)
+        if self._wanted is None:
+            amount = _amount(goal, control, self._place, now)
+            self._wanted = _wanted(goal, amount, control, held or 0.0, self._place)
+        if done := self._is_there(control, held):
+            if self._wanted is not None and (changed := self._changed()) is not None:
+                _check(goal, self.first, self._wanted, changed)
+            raise _HoldsError(done)
+        return control, held or 0.0
+
+    def _is_there(self, control: Element, held: float | None) -> Done | None:
+        """Return Done if the control has the wanted number, None if a step is needed. Raises StuckError."""
+        goal, words, wanted = self._goal, self._words, self._wanted
+        if wanted is None or (held is None and control.role in AMOUNTS):
+            raise StuckError(f"{words} does not tell what it holds.")
+        if control.limits is not None and not control.limits[0] - 1e-9 <= wanted <= control.limits[1] + 1e-9:
+            least, most = control.limits
+            if goal.value is not None:
+                raise StuckError(f"{words} takes {least:g} to {most:g}, not {wanted:g}.")
+            self._wanted = wanted = min(max(wanted, least), most)
+            if held is not None and self._move is None and _equal(held, wanted, goal, control):
+                raise StuckError(f"{words} is at its limit already: {held:g}.")
+        if held is not None and _equal(held, wanted, goal, control):
+            if self._move is None:
+                return Already(f"{words} holds {held:g} already")
+            return Done("; ".join((f"{words} holds {held:g}", *self._now.effects_of(self._move).changes[:2])))
+        if "disabled" in control.states:
+            raise StuckError(f"{words} cannot be set now: it is greyed out.")
+        return None
+
+    def _changed(self) -> Change | None:
+        """Return how the place's setting changed since the first move."""
+        changes = settings_of(self._now, self._place, self._move) if self._move is not None else iter(())
+        return next((change for change, _ in changes), None)
+
+    def _enter(self, control: Element, wanted: float) -> Pursuit:
+        """Type the number into its field, and leave the field to apply it."""
+        yield from self._act(self._now.click(f"Focus {self._words}: click it.", control))
+        yield from self._act(Step.press("Select the number that stands there.", "ctrl+a"))
+        yield from self._act(Step.press("Remove it.", "backspace"))
+        yield from self._act(Step.type(f"Type {wanted:g}.", f"{wanted:g}", main=True))
+        yield from self._act(Step.press("Leave the field.", "tab"))
+        yield from self._act(Step.wait("The number may be taken late: wait."))
+        content = "nothing that I can read" if self._held is None else f"{self._held:g}"
+        raise StuckError(f"I typed {wanted:g}, but {self._words} holds {content}.")
+
+    def _point(self, control: Element, held: float, wanted: float) -> Steps[float]:
+        """Bring a slider near the number by the pointer. Return the number that it holds then."""
+        now, first = self._now, held
+        tall, (least, most) = _is_tall(control), control.limits or (0.0, 100.0)
+        span = most - least or 1.0
+        x, y = _spot(control, wanted, least, span)
+        place = y if tall else x  # along the slider
+        control, held = yield from self._act(now.click_at(f"Point at {wanted:g} on it.", x, y, main=True))
+        slope = (-control.box.height if tall else control.box.width) / span  # pixels a unit, as far as it is known
+        for _ in range(1, _MOST_POINTED):
+            if abs(held - wanted) / span <= 2 / max(control.box.width, control.box.height, 1):
+                break  # two pixels off: keys are better than pointing
+            x, y = _spot(control, wanted, least, span)
+            before, old = place, held
+            if held == first:  # a click did not move it: drag it
+                here, there = now.point(*_spot(control, held, least, span)), now.point(x, y)
+                text, place = f"Drag it to {wanted:g}.", y if tall else x
+            else:
+                # The handle is under the pointer now. Drag it from there: a click on the handle has no effect.
+                place = before + (wanted - held) * slope
+                here, there = [now.point(x, at) if tall else now.point(at, y) for at in (before, place)]
+                text = f"It holds {held:g}: draw it to {wanted:g}."
+            call = {"action": "drag", "start_coordinate": here, "end_coordinate": there}
+            control, held = yield from self._act(Step(text, call, main=True))
+            if abs(held - old) > 1e-9 and place != before:
+                slope = (place - before) / (held - old)
+        return held
+
+    def _press_keys(self, control: Element, held: float, wanted: float) -> Pursuit:
+        """Bring a slider to the number by keys."""
+        more, less = ("up", "down") if _is_tall(control) else ("right", "left")
+        values: list[float] = []  # before each key, since the slider was at an end
+        keys, is_from_end = 0, False
+        while keys < _MOST_KEYS and not (keys > 1 and self._now.moves[-1].has("no_effect")):
+            key = less if wanted <= held else more
+            text = f"It holds {held:g}: press {key}."
+            values.append(held)
+            sides = [value > wanted for value in values if value != wanted]
+            if sum(one != other for one, other in itertools.pairwise(sides)) > 1:  # the number lies between two steps
+                if self._goal.value is None:
+                    return Done(f"{self._words} holds {held:g}")
+                end = None if is_from_end else _end_in_steps_of(control, values, wanted, _MOST_KEYS - keys - 1)
+                if end is None:
+                    raise StuckError(f"{self._words} goes in steps past {wanted:g}: it holds {held:g}.")
+                key, is_from_end, values = end, True, []
+                text = f"From its end it goes to {wanted:g} in whole steps: press {end}."
+            control, held = yield from self._act(Step.press(text, key))
+            keys += 1
+        raise StuckError(f"{self._words} holds {held:g}, and I could not bring it to {wanted:g}.")
 
 
 def set_value(now: Now, goal: SetValue) -> OrGoal:
     """Set a control to a number. Restore the old value if that fails."""
-    track = _Track()
-    end = yield from _approach(now, goal, track)
-    control = yield from _control(now, goal, known_place(now, goal.target))
-    if not isinstance(end, Stuck) or control is None or track.first in (None, number_of(control)):
-        return end
-    first = track.first or 0.0
-    back = yield from _approach(
-        now, SetValue(goal.target, first), _Track(), f"{end.words} Put back what it held before. "
-    )
-    if isinstance(back, Done):
-        return Stuck(f"{end.words} I put back what it held before: {first:g}.")
-    return Stuck(f"{end.words} It held {first:g} before, and I could not put that back.")
-
-
-def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generator[Step, Move, Verdict | Choose]:
-    """Yield the steps towards a number; `why` is prepended to the words of the first."""
-    place, words = known_place(now, goal.target), describe_target(goal.target)
-
-    def find() -> Steps[Element | Choose | None]:
-        return (yield from _control(now, goal, place)) or _as_choice(now, goal, place)
-
-    found = yield from look(now, find, goal.target, place)
-    if isinstance(found, Stuck) and place is not None and place.is_switch:
-        return Stuck(f"{words} takes no number here: it is the switch “{place.control}”.")
-    if isinstance(found, Choose | Stuck):
-        return found
-    mover: _Mover | None = None
-    while True:
-        for _ in range(_MOST_WAITS):
-            if (control := (yield from _control(now, goal, place))) is not None:
-                break
-            yield wait(f"{words} cannot be read at the moment: wait and look again.")
-        if control is None:  # larger text may move it out of sight
-            changed = _changed(now, place, track)
-            if changed is not None and changed.after == f"{track.wanted:g}":
-                return Done(str(changed))
-            return Stuck(f"{words} is not to be seen any more.")
-        held = number_of(control)
-        if track.wanted is None:
-            amount = _amount(goal, control, place, now)
-            if isinstance(amount, Stuck):
-                return amount
-            track.wanted = _wanted(goal, amount, control, held or 0.0, place)
-        if (end := _end(now, goal, track, control, held)) is not None:
-            return end if isinstance(end, Stuck) else _checked(goal, end, track, _changed(now, place, track))
-        if mover is None:
-            mover = (_slide if control.role in ("slider", "dial") else _enter)(now, goal, track.wanted or 0.0)
-            next(mover)
-        if not isinstance(step := mover.send((control, held)), Step):
-            return step
-        move = yield replace(step, words=why + step.words)
-        why = ""
-        if track.move is None:
-            track.first, track.move = held, move
-            # `held` is None if an entry reported no number before.
-
-
-def _end(now: Now, goal: SetValue, track: _Track, control: Element, held: float | None) -> Verdict | None:
-    """Return Done if a control has the wanted number, Stuck if it cannot; None if a step is needed."""
-    words = describe_target(goal.target)
-    if held is None and control.role in AMOUNTS:
-        return Stuck(f"{words} does not tell what it holds.")
-    wanted = track.wanted
-    if wanted is None:
-        return Stuck(f"{words} does not tell what it holds.")
-    if control.limits is not None and not control.limits[0] - 1e-9 <= wanted <= control.limits[1] + 1e-9:
-        least, most = control.limits
-        if goal.value is not None:
-            return Stuck(f"{words} takes {least:g} to {most:g}, not {wanted:g}.")
-        track.wanted = wanted = min(max(wanted, least), most)
-        if held is not None and track.move is None and _equal(held, wanted, goal, control):
-            return Stuck(f"{words} is at its limit already: {held:g}.")
-    if held is not None and _equal(held, wanted, goal, control):
-        if track.move is None:
-            return Already(f"{words} holds {held:g} already")
-        return Done("; ".join((f"{words} holds {held:g}", *now.effects_of(track.move).changes[:2])))
-    if "disabled" in control.states:
-        return Stuck(f"{words} cannot be set now: it is greyed out.")
-    return None
-
-
-def _changed(now: Now, place: Place | None, track: _Track) -> Change | None:
-    """Return how the place's setting changed since the first move."""
-    return next((one for one, _ in settings_of(now, place, track.move)), None) if track.move is not None else None
-
-
-def _checked(goal: SetValue, done: Done, track: _Track, changed: Change | None) -> Verdict:
-    """Return Done, unless the setting went the other way than "bigger" or "smaller" says, or took another number."""
+    amount = _Amount(now, goal)
     try:
-        before, after = (float(value or "") for value in (changed.before, changed.after)) if changed else (0.0, 0.0)
+        return (yield from amount.reach())
+    except StuckError as error:
+        failed, first = error, amount.first
+    control = yield from amount.control()
+    if control is None or first is None or first == number_of(control):
+        raise failed
+    try:
+        yield from _Amount(now, SetValue(goal.target, first), f"{failed} Put back what it held before. ").reach()
+    except StuckError:
+        raise StuckError(f"{failed} It held {first:g} before, and I could not put that back.") from None
+    raise StuckError(f"{failed} I put back what it held before: {first:g}.")
+
+
+def _check(goal: SetValue, first: float | None, wanted: float, changed: Change) -> None:
+    """Raise StuckError if the setting went the other way than "bigger" or "smaller" says, or took another number."""
+    try:
+        before, after = float(changed.before or ""), float(changed.after or "")
     except ValueError:  # it was not set before
-        return done
+        return
     words = describe_target(goal.target)
     if goal.direction and (after - before) * (1 if goal.direction == "up" else -1) < 0:
-        return Stuck(f"{words} went the other way: {changed}.")
-    wanted = track.wanted
-    if wanted is None or goal.value is None or goal.direction or goal.unit == "%":
-        return done
-    if before == track.first and before.is_integer() and after == int(wanted) != wanted:
-        return Stuck(f"{words} takes whole numbers, not {wanted:g}.")
-    return done
+        raise StuckError(f"{words} went the other way: {changed}.")
+    if goal.value is None or goal.direction or goal.unit == "%":
+        return
+    if before == first and before.is_integer() and after == int(wanted) != wanted:
+        raise StuckError(f"{words} takes whole numbers, not {wanted:g}.")
 
 
 def _as_choice(now: Now, goal: SetValue, place: Place | None) -> Choose | None:
@@ -183,24 +268,8 @@ def number_of(element: Element) -> float | None:
     return None
 
 
-def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | None]:
-    for least in (WHOLE, PART):
-        for target in targets_of(goal.target, place):
-            for roles in (AMOUNTS, FIELDS - {"document text", "terminal"}):
-                if (found := (yield from now.the(target, roles, least))) is not None:
-                    return found
-    # The name may be a heading above a slider and its number. A switch has no number below it.
-    for target in targets_of(goal.target, place):
-        if not target.name or (place is not None and place.is_switch):
-            continue
-        held = now.finder.all(Target(role="slider", under=target.name, inside=target.inside), AMOUNTS)
-        if held and held[0].element.role in AMOUNTS:
-            return held[0].element
-    return None
-
-
-def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> float | Stuck | None:
-    """Return the goal's number in the control's unit; Stuck if it cannot be converted to that unit."""
+def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> float | None:
+    """Return the goal's number in the control's unit. Raises StuckError if it cannot be converted to that unit."""
     amount, unit, limits = goal.value, goal.unit, control.limits
     if amount is None or not unit:
         return amount
@@ -218,26 +287,24 @@ def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> 
     value = amount if unit == "%" else converted(amount, unit, words)
     if value is None:
         quantity = f"{amount:g} {unit}"
-        return Stuck(
+        raise StuckError(
             f"I do not know how much “{quantity}” is for {describe_target(goal.target)}: say the number alone."
         )
     return value
 
 
-def _percent(
-    goal: SetValue, control: Element, amount: float, limits: tuple[float, float], *, known: bool
-) -> float | Stuck:
-    """Return the number for a percentage; Stuck if the control takes no percentage.
+def _percent(goal: SetValue, control: Element, amount: float, limits: tuple[float, float], *, known: bool) -> float:
+    """Return the number for a percentage. Raises StuckError if the control takes no percentage.
 
     `known`: the control is in the tables, which give the unit "%" for number fields that count in percent.
     """
     least, most = limits
-    slides = control.role in ("slider", "dial")
+    slides = control.role in _SLIDERS
     if 0 <= least <= _NEARLY_NONE and 100 <= most <= 500 and (slides or not known):
         return amount
     if slides or (amount in (0, 100) and not goal.direction):
         return (0.0 if goal.direction else least) + (most - least) * amount / 100
-    return Stuck(f"{describe_target(goal.target)} takes {least:g} to {most:g}, and no percentage.")
+    raise StuckError(f"{describe_target(goal.target)} takes {least:g} to {most:g}, and no percentage.")
 
 
 def _wanted(goal: SetValue, amount: float | None, control: Element, held: float, place: Place | None) -> float | None:
@@ -247,7 +314,7 @@ def _wanted(goal: SetValue, amount: float | None, control: Element, held: float,
     if not goal.direction:
         return amount
     if amount is None:
-        if control.role in ("slider", "dial") and control.limits is not None:
+        if control.role in _SLIDERS and control.limits is not None:
             amount = _SHARE * (control.limits[1] - control.limits[0])
         else:
             amount = max(1.0, float(round(_SHARE * abs(held))))
@@ -257,79 +324,13 @@ def _wanted(goal: SetValue, amount: float | None, control: Element, held: float,
 def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool:
     """Return whether a control has the wanted number. A slider may miss it by half of its last digit."""
     span = 0.0 if control.limits is None else control.limits[1] - control.limits[0]
-    if control.role not in ("slider", "dial"):
+    if control.role not in _SLIDERS:
         return math.isclose(held, wanted, abs_tol=1e-6)
     if goal.value is None:
         return abs(held - wanted) < 0.25 * _SHARE * span
     decimals = len(f"{goal.value:g}".partition(".")[2])
     digit = span / 100 if goal.unit == "%" else min(10.0**-decimals, span / 100)
     return abs(held - wanted) < max(0.5 * digit, 1e-6 * span)
-
-
-def _enter(now: Now, goal: SetValue, wanted: float) -> _Mover:
-    """Type the number into its field, and leave the field to apply it."""
-    words = describe_target(goal.target)
-    control, held = yield _BEGIN
-    yield now.click(f"Focus {words}: click it.", control)
-    yield press("Select the number that stands there.", "ctrl+a")
-    yield press("Remove it.", "backspace")
-    yield type_in(f"Type {wanted:g}.", f"{wanted:g}", main=True)
-    yield press("Leave the field.", "tab")
-    _, held = yield wait("The number may be taken late: wait.")
-    content = "nothing that I can read" if held is None else f"{held:g}"
-    yield Stuck(f"I typed {wanted:g}, but {words} holds {content}.")
-
-
-def _slide(now: Now, goal: SetValue, wanted: float) -> _Mover:
-    """Move a slider to the number, by the pointer first and then by keys."""
-    words = describe_target(goal.target)
-    control, number = yield _BEGIN
-    first = number or 0.0
-    tall, (least, most) = _is_tall(control), control.limits or (0.0, 100.0)
-    span = most - least or 1.0
-    x, y = _spot(control, wanted, least, span)
-    place = y if tall else x  # along the slider
-    control, number = yield now.click_at(f"Point at {wanted:g} on it.", x, y, main=True)
-    held = number or 0.0
-    slope = (-control.box.height if tall else control.box.width) / span  # pixels a unit, as far as it is known
-    for _ in range(1, _MOST_POINTED):
-        if not _far(control, held, wanted, span):
-            break
-        x, y = _spot(control, wanted, least, span)
-        before, old = place, held
-        if held == first:  # a click did not move it: drag it
-            here, there = now.point(*_spot(control, held, least, span)), now.point(x, y)
-            text, place = f"Drag it to {wanted:g}.", y if tall else x
-        else:
-            # The handle is under the pointer now. Drag it from there, because a click on the handle has no effect.
-            place = before + (wanted - held) * slope
-            here, there = [now.point(x, at) if tall else now.point(at, y) for at in (before, place)]
-            text = f"It holds {held:g}: draw it to {wanted:g}."
-        call = {"action": "drag", "start_coordinate": here, "end_coordinate": there}
-        control, number = yield Step(text, call, main=True)
-        held = number or 0.0
-        if abs(held - old) > 1e-9 and place != before:
-            slope = (place - before) / (held - old)
-    values: list[float] = []  # before each key, since the slider was at an end
-    keys, is_from_end = 0, False
-    while keys < _MOST_KEYS and not (keys > 1 and now.moves[-1].has("no_effect")):
-        key = (("up", "down") if tall else ("right", "left"))[wanted <= held]
-        text = f"It holds {held:g}: press {key}."
-        values.append(held)
-        sides = [value > wanted for value in values if value != wanted]
-        if sum(one != other for one, other in itertools.pairwise(sides)) > 1:  # the number lies between two steps
-            if goal.value is None:
-                yield Done(f"{words} holds {held:g}")
-                return
-            end = None if is_from_end else _end_in_steps_of(control, values, wanted, _MOST_KEYS - keys - 1)
-            if end is None:
-                yield Stuck(f"{words} goes in steps past {wanted:g}: it holds {held:g}.")
-                return
-            key, is_from_end, values = end, True, []
-            text = f"From its end it goes to {wanted:g} in whole steps: press {end}."
-        control, number = yield press(text, key)
-        held, keys = number or 0.0, keys + 1
-    yield Stuck(f"{words} holds {held:g}, and I could not bring it to {wanted:g}.")
 
 
 def _end_in_steps_of(control: Element, values: list[float], wanted: float, most: int) -> str | None:
@@ -344,11 +345,6 @@ def _end_in_steps_of(control: Element, values: list[float], wanted: float, most:
 
 def _is_tall(control: Element) -> bool:
     return control.box.height > 1.5 * control.box.width
-
-
-def _far(control: Element, held: float, wanted: float, span: float) -> bool:
-    """Return whether the value is off by more than two pixels, so that pointing is better than keys."""
-    return abs(held - wanted) / span > 2 / max(control.box.width, control.box.height, 1)
 
 
 def _spot(control: Element, value: float, least: float, span: float) -> tuple[float, float]:

@@ -1,22 +1,27 @@
-"""Clicks on buttons, links, icons, rows, menu items and the desktop itself."""
+"""Clicks buttons, links, icons, rows, menu items and the desktop itself, and chooses one of several.
+
+Choices are in combo boxes, lists, trees, tables, groups of radio buttons and menus.
+"""
 
 import re
-from typing import cast
+from collections.abc import Collection
+from dataclasses import replace
 
-from agent.literal.do.choosing import OrGoal
-from agent.literal.do.files.folders import enter_folder
-from agent.literal.do.known_places import known_place
-from agent.literal.do.looking import Search, at_once, covers, look
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until
+from agent.literal.do.folders import enter_folder
+from agent.literal.do.known_places import in_its_window, known_place, settings_of, shows, targets_of
+from agent.literal.do.looking import Search, at_once, covers, look, moved
+from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of
-from agent.literal.find.scene import CLICKABLE, COMBOS, TEXTS
-from agent.literal.goals import Choose, Click, Target
+from agent.literal.find.finder import WHOLE, fit_of
+from agent.literal.find.scene import AMOUNTS, CHOICES, CLICKABLE, COMBOS, FIELDS, TEXTS
+from agent.literal.goals import Choose, Click, SetValue, Target, Type
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
 
-_CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
+#: The actions of mouse buttons.
+CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 _PAGES = frozenset({"page tab", "list item", "tree item"})
 _CHOSEN = frozenset({"page tab", "radio button", "radio menu item"})
 _MOST_WAITS = 2
@@ -29,17 +34,19 @@ _PLACE = _FREE | frozenset("a an the of on area part place spot space background
 _FRAME, _EDGE = 32, 60
 #: An element that covers this share of the screen is the backdrop itself.
 _BACKDROP = 0.6
+#: Most scrolls of a combo box's choices.
+_MOST_SCROLLS = 8
+#: Roles in an open combo box.
+_OPTIONS = CHOICES | TEXTS | {"menu item", "push button", "check box", "toggle button"}
+#: Roles that always count as choices of the opened box, even if they were shown before.
+_ITEMS = frozenset({"menu item", "list item", "radio menu item", "check menu item", "table cell"})
+_BUTTONS = CHOICES | {"toggle button", "push button"}
 
 
-def click(now: Now, goal: Click) -> Pursuit:
-    """Click something without a heading, looking for it if it is not shown."""
-    return cast("Verdict", (yield from click_or_choose(now, goal)))
-
-
-def click_or_choose(now: Now, goal: Click) -> OrGoal:
+def click(now: Now, goal: Click) -> OrGoal:
     """Click something, looking for it if it is not shown. If its heading is a combo box, end with that choice."""
     target = goal.target
-    action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
+    action = "double_click" if goal.count > 1 else CLICKS[goal.button]
     if _is_desktop(goal) and now.finder.best(Target(target.name), CLICKABLE) is None:
         return (yield from _click_desktop(now, goal, action))
     if goal.or_open and not target.inside and (entered := (yield from enter_folder(now, target.name))) is not None:
@@ -49,9 +56,12 @@ def click_or_choose(now: Now, goal: Click) -> OrGoal:
 
     def find() -> Steps[Element | Step | Choose | None]:
         nonlocal opened_menu
-        if action == "click" and (choice := _in_combo(now, target)) is not None:
-            return choice
-        if (found := (yield from _find(now, target, pages=goal.or_open))) is not None:
+        if action == "click" and target.under and target.name:  # "Slight under Hinting", which may be a combo box
+            control = Target(target.under, inside=target.inside)
+            if now.finder.best(control, COMBOS) is not None:
+                return Choose(target.name, control)
+        page = (yield from now.the(target, _PAGES)) if goal.or_open else None
+        if found := page or (yield from now.the(target, CLICKABLE | TEXTS | {"image", "panel"})):
             return found
         menu = now.finder.best(Target(target.inside), _MENUS) if target.inside and not opened_menu else None
         if menu is not None and menu.role in _MENUS:
@@ -59,19 +69,20 @@ def click_or_choose(now: Now, goal: Click) -> OrGoal:
             yield now.click(f"Open “{target.inside}”.", menu, main=False)
             return (yield from find())
         if goal.or_open and not target.inside and not now.opened(target.name):
-            return start(f"{describe_target(target)} is not to be seen: open it.", target.name, main=True)
+            return Step.start(f"{describe_target(target)} is not to be seen: open it.", target.name, main=True)
         return None
 
     search = Search(now, target)
     while True:
-        found = cast("Element | Step | Stuck | Choose", (yield from look(now, find, target, place, tabs=False)))
-        if isinstance(found, Stuck | Choose):
+        looked: Steps[Element | Step | Choose] = look(now, find, target, place, tabs=False)
+        found = yield from looked
+        if isinstance(found, Choose):
             return found
         if isinstance(found, Step):
             attempt = yield found
         else:
             if "disabled" in found.states:
-                return Stuck(f"{describe_target(target)} cannot be clicked now: it is greyed out.")
+                raise StuckError(f"{describe_target(target)} cannot be clicked now: it is greyed out.")
             if found.role in TEXTS and (row := now.finder.hidden(target, CLICKABLE)) is not None:
                 # The text is the page's heading. Its row in the list must be scrolled to.
                 if "selected" in row.states:
@@ -87,14 +98,6 @@ def click_or_choose(now: Now, goal: Click) -> OrGoal:
             return (yield from came_of(now, goal, attempt))
 
 
-def _in_combo(now: Now, target: Target) -> Choose | None:
-    """Return a choice if the heading is a combo box: "Slight under Hinting"."""
-    if not target.under or not target.name:
-        return None
-    control = Target(target.under, inside=target.inside)
-    return Choose(target.name, control) if now.finder.best(control, COMBOS) is not None else None
-
-
 def go_to(now: Now, page: Place) -> Pursuit:
     """Go to a page of a settings window by its row, and check that the row is selected."""
     target = Target(page.path[-1])
@@ -104,40 +107,34 @@ def go_to(now: Now, page: Place) -> Pursuit:
         row = found or now.finder.hidden(target, _PAGES)
         return Done(state_of(row)) if row is not None and "selected" in row.states else found
 
-    found = cast("Element | Done | Stuck", (yield from look(now, at_once(find), target, page, tabs=False)))
-    if isinstance(found, Done | Stuck):
+    looked: Steps[Element | Done] = look(now, at_once(find), target, page, tabs=False)
+    found = yield from looked
+    if isinstance(found, Done):
         return found
     attempt = yield now.click(f"Go to “{now.scene.text_of(found)}”.", found)
     return (yield from came_of(now, Click(target), attempt))
-
-
-def _find(now: Now, target: Target, *, pages: bool) -> Steps[Element | None]:
-    """Find the element to click. `pages`: prefer a page's row or tab to a button."""
-    if pages and (page := (yield from now.the(target, _PAGES))) is not None:
-        return page
-    return (yield from now.the(target, CLICKABLE | TEXTS | {"image", "panel"}))
 
 
 def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:
     """Check whether a click had an effect."""
     words = describe_target(goal.target)
     if attempt.failure is not None:
-        return Stuck(f"{words} could not be clicked.")
+        raise StuckError(f"{words} could not be clicked.")
     not_yet, times = f"{words} shows no effect yet: wait and look again.", _MOST_WAITS if now.last else 1
-    if verdict := (yield from until(lambda: _effect_of(now, goal, attempt, words), not_yet, times)):
-        return verdict
+    if done := (yield from until(lambda: _effect_of(now, goal, attempt, words), not_yet, times)):
+        return done
     field = has_focus(now, attempt)
     if outcome := led_to(now, attempt) or (f"{called(field)} has the focus" if field is not None else ""):
         return Done(f"I clicked {words}: {outcome}")
     if goal.or_open:
-        return Stuck(f"I clicked {words}, and nothing shows that it opened.")
+        raise StuckError(f"I clicked {words}, and nothing shows that it opened.")
     return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)
 
 
-def _effect_of(now: Now, goal: Click, attempt: Move, words: str) -> Verdict | None:
-    """Return the evidence of a click's effect, or Stuck if its window vanished; None for no effect yet."""
+def _effect_of(now: Now, goal: Click, attempt: Move, words: str) -> Done | None:
+    """Return the evidence of a click's effect; None for no effect yet. Raises StuckError if its window vanished."""
     if not may_close(goal.target.name) and (gone := vanished(now, attempt)):
-        return Stuck(f"When I clicked {words}, {gone}.")
+        raise StuckError(f"When I clicked {words}, {gone}.")
     effects = now.effects_of(attempt)
     if effects.changes or effects.windows or effects.altered:
         return Done(f"I clicked {words}: {effects.words}")
@@ -155,10 +152,7 @@ def _effect_of(now: Now, goal: Click, attempt: Move, words: str) -> Verdict | No
 
 
 def _is_desktop(goal: Click) -> bool:
-    """Return whether the desktop itself is meant: "right-click the desktop", "click an empty area of the desktop".
-
-    A plain click on "Desktop" or "Wallpaper" means an element of that name, which may not be shown yet.
-    """
+    """Return whether the desktop itself is meant: "right-click the desktop", but not a plain click on "Desktop"."""
     target = goal.target
     named = set(re.findall(r"\w+", f"{target.name} {target.inside}".casefold()))
     if goal.button == "left" and not named & _FREE:
@@ -170,7 +164,7 @@ def _click_desktop(now: Now, goal: Click, action: str) -> Pursuit:
     """Click a point of the backdrop that no window, panel or icon covers."""
     spot = _free_spot(now)
     if spot is None:
-        return Stuck("I see no free place of the desktop: windows cover it.")
+        raise StuckError("I see no free place of the desktop: windows cover it.")
     attempt = yield now.click_at("Nothing covers the desktop there.", *spot, action)
     names = {one.name for one in attempt.scene.elements}
 
@@ -199,3 +193,158 @@ def _free_spot(now: Now) -> tuple[float, float] | None:
         if not any(covers(box, x, y, _FRAME, _FRAME) for box in boxes)
     ]
     return min(spots, key=lambda spot: abs(spot[0] - size.width / 2) + abs(spot[1] - size.height / 2), default=None)
+
+
+def choose(now: Now, goal: Choose) -> OrGoal:
+    """Make a control show a choice."""
+    known, begun = known_place(now, goal.control), len(now.moves)
+    place: Place | None = None
+
+    def find() -> Steps[Element | Done | Click | SetValue | Type | None]:
+        nonlocal place  # on another page, a control or choice of that name is not the one in the tables
+        place = known if known is not None and shows(now, known) else None
+        whole = goal.control.whole  # value and control may be one name: "Use the same source for all windows"
+        is_longer = whole and whole.casefold() != goal.control.name.casefold()
+        if is_longer and now.finder.best(Target(whole), _BUTTONS) is not None:
+            return Click(Target(whole))
+        combo = yield from _find(now, goal.control, place, COMBOS)
+        if combo is not None:
+            shown = Already(f"{describe_target(goal.control)} shows “{goal.value}” already")
+            return shown if _shows(now, combo, goal.value) else combo
+        if (yield from _find(now, goal.control, None, {"menu"})) is not None:
+            return Click(Target(goal.value, role="menu item", inside=goal.control.name))
+        if (other := (yield from _other_kind(now, goal, place))) is not None:
+            return other
+        return (yield from _choice(now, goal, place, on_way=len(now.moves) > begun and place is known))
+
+    def wanted() -> Target:  # if the control is a page's name, the value on that page
+        page = now.finder.best(goal.control, {"page tab", "list item"})
+        return goal.control if page is None else Target(goal.value, inside=goal.control.name)
+
+    looked: Steps[Element | Done | Click | SetValue | Type] = look(now, find, wanted, known)
+    try:
+        found = yield from looked
+    except StuckError:
+        if known is None or now.scene.front is None or not in_its_window(now, known):
+            raise
+        where = f"{describe_target(goal.control)} in the window “{now.scene.front.title}”"
+        raise StuckError(f"I found no choice “{goal.value}” for {where}.") from None
+    if not isinstance(found, Element):
+        return found
+    if found.role in COMBOS:
+        return (yield from _choose_in_combo(now, goal, place, found))
+    if is_on(found):
+        return Already(f"“{goal.value}” is chosen already: {state_of(found)}")
+    attempt = yield now.click(f"Choose “{now.scene.text_of(found)}”.", found)
+    return (yield from _chosen_since(now, goal, attempt, place))
+
+
+def _find(now: Now, control: Target, place: Place | None, roles: Collection[str]) -> Steps[Element | None]:
+    for target in targets_of(control, place):
+        if (found := (yield from now.the(target, roles))) is not None:
+            return found
+    return None
+
+
+def _other_kind(now: Now, goal: Choose, place: Place | None) -> Steps[SetValue | Type | None]:
+    """Return another goal if the control takes a number or a text."""
+    if (yield from _find(now, goal.control, place, AMOUNTS)) is not None:
+        number = re.fullmatch(r"(-?\d+(?:[.,]\d+)?)\s*(\S{0,3})", goal.value.strip())
+        if number is None:
+            raise StuckError(f"{describe_target(goal.control)} takes a number, and “{goal.value}” is none.")
+        return SetValue(goal.control, float(number[1].replace(",", ".")), number[2])
+    if (yield from _find(now, goal.control, place, FIELDS)) is not None:
+        return Type(goal.value, into=goal.control, replace=True)
+    return None
+
+
+def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Steps[Element | None]:
+    """Return the element with the value's name that belongs to the control: under it, on its page, in its list."""
+    control = goal.control
+    inside = control.inside
+    names = list(dict.fromkeys(name for name in (control.whole, control.name) if name))  # "Primary Button", "Primary"
+    ways = [Target(goal.value, under=name, inside=inside) for name in names]
+    page = now.finder.best(replace(control, role=""), {"page tab", "list item"})
+    if page is not None and "selected" in page.states:
+        ways.append(Target(goal.value, inside=inside))
+    if place is not None and (place.under or place.control):
+        ways.append(Target(goal.value, under=place.under or place.control))
+    if on_way:  # the search has opened the control's page
+        ways.append(Target(goal.value, inside=inside))
+    window = now.scene.front
+    if window is not None and any(fit_of(window.title, name) >= WHOLE for name in names):
+        ways.append(Target(goal.value))
+    for way in ways:
+        if (found := (yield from now.the(way, _BUTTONS))) is not None:
+            return found
+    shown = [now.finder.best(way, TEXTS) for way in ways]  # OCR text without an element
+    return next((one for one in shown if one is not None and one.source == "words"), None)
+
+
+def _shows(now: Now, combo: Element, value: str) -> bool:
+    """Return whether a combo box shows a value."""
+    inside = [one for one in now.scene.elements if one.id != combo.id and combo.box.contains(one.box.middle)]
+    texts = [combo.name, combo.value or "", *(one.name for one in inside if one.role in TEXTS | {"list item"})]
+    return any(now.fits(text, value) for text in texts)
+
+
+def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element) -> Pursuit:
+    """Open a combo box and click the choice, scrolling to it if necessary."""
+    words = describe_target(goal.control)
+    opening = yield now.click(f"Open {words}.", combo)
+    old = [(one.name, one.box, one.role) for one in opening.scene.elements]
+    waits, scroll, scrolls = 0, None, 0
+    while True:
+        box = yield from _find(now, goal.control, place, COMBOS)
+        if box is not None and _shows(now, box, goal.value):
+            return Already(f"{words} shows “{goal.value}” already")
+        for one in now.finder.all(Target(goal.value), _OPTIONS):
+            element = (one.element.name, one.element.box, one.element.role)
+            is_new = one.element.role in _ITEMS or element not in old
+            if is_new and (box is None or one.element.id != box.id):
+                attempt = yield now.click(f"Choose “{goal.value}”.", one.element)
+                return (yield from _chosen_since(now, goal, attempt, place))
+        if waits < _MOST_WAITS and not scrolls:
+            waits += 1
+            yield Step.wait("The choices may come late: wait.", waits - 0.5)
+        elif scrolls < _MOST_SCROLLS and (scroll is None or moved(now, scroll)):
+            scrolls += 1
+            scroll = yield Step.press("The choice may be further down.", "page_down")
+        else:
+            break
+    yield Step.press(f"“{goal.value}” is no choice here: close the choices again.", "escape")
+    raise StuckError(f"{words} has no choice “{goal.value}”.")
+
+
+def _chosen_since(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Pursuit:
+    """Check whether the choice took effect."""
+    words = describe_target(goal.control)
+    for left in range(_MOST_WAITS + 1, -1, -1):
+        changes = now.effects_of(attempt).changes[:2]
+        combo = yield from _find(now, goal.control, place, COMBOS)
+        if combo is not None and _shows(now, combo, goal.value):
+            return Done("; ".join((f"{words} shows “{goal.value}”", *changes)))
+        if combo is None:
+            choice = yield from _choice(now, goal, place, on_way=True)
+            choice = choice or now.finder.best(Target(goal.value), CHOICES | {"toggle button"})
+            if choice is not None and is_on(choice):
+                return Done("; ".join((state_of(choice), *changes)))
+        if (setting := _setting_tells(now, goal, attempt, place)) is not None:
+            return Done(setting)
+        if left > 1:
+            yield Step.wait(f"“{goal.value}” shows no effect yet: wait and look again.")
+        elif left and combo is not None and now.scene.menu_is_open:
+            yield Step.press("Close the choices again.", "escape")
+    if changes := now.effects_of(attempt).changes[:2]:
+        return Done(f"I chose “{goal.value}”: {'; '.join(changes)}; {words} does not show it", verified=False)
+    raise StuckError(f"I chose “{goal.value}”, but {words} does not show it.")
+
+
+def _setting_tells(now: Now, goal: Choose, attempt: Move, place: Place | None) -> str | None:
+    """Return the changed setting that proves the choice, in words; None for none."""
+    for change in now.changed_since(attempt, "setting"):
+        is_its_own = any(change is own for own, _ in settings_of(now, place, attempt))
+        after = (change.after or "").strip("'\"")
+        if after and (is_its_own or now.fits(after, goal.value)):
+            return str(change)
+    return None

@@ -10,7 +10,7 @@ from agent.core.changes import Change
 from agent.literal.do.now import Move, Now
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.goals import Target
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.literal.vocabulary.places import Place, Setting, find_page, find_places
 
 
@@ -36,8 +36,7 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
 def _is_in(now: Now, place: Place, name: str) -> bool:
     """Return whether a place is in the window, application, page or tab of that name."""
     around = (place.app, place.window, *place.path)
-    known = [one for label in around for one in now.names.of(label)]
-    return any(fit_of(one, name) >= WHOLE for one in known)
+    return any(fit_of(one, name) >= WHOLE for label in around for one in now.names.of(label))
 
 
 def in_its_window(now: Now, place: Place) -> bool:
@@ -61,6 +60,16 @@ def shows(now: Now, place: Place) -> bool:
     return not hidden and (
         not now.scene.windows or not place.app or in_its_window(now, place) or shows_page(now, place)
     )
+
+
+def targets_of(target: Target, place: Place | None) -> list[Target]:
+    """Return the target as the person named it, then as the tables name it."""
+    targets = [target]
+    if place is not None and place.control:
+        targets.append(Target(place.control, under=place.under or target.under, inside=target.inside))
+    elif place is not None and place.role and place.under:
+        targets.append(Target(role=place.role, under=place.under, inside=target.inside))
+    return targets
 
 
 def page_named(now: Now, name: str) -> Place | None:

@@ -10,10 +10,10 @@ from typing import TypeVar
 from agent.core.geometry import Region
 from agent.core.roles import role_group
 from agent.literal.do.known_places import page_named, shows_page
-from agent.literal.do.now import Move, Now, Step, Steps, Stuck, press, start, wait
+from agent.literal.do.now import Move, Now, Step, Steps, StuckError
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
-from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene
+from agent.literal.find.scene import AMOUNTS, CLICKABLE, COMBOS, FIELDS, TEXTS, Scene
 from agent.literal.goals import BACKDROP, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
@@ -53,14 +53,12 @@ def look(
     place: Place | None = None,
     *,
     tabs: bool = True,
-) -> Steps[_T | Stuck]:
+) -> Steps[_T]:
     """Search place after place until `find` returns something. `tabs`: also behind the window's tabs."""
     search = Search(now, target if isinstance(target, Target) else target(), place, tabs=tabs)
     while (found := (yield from find())) is None:
         search.target = target if isinstance(target, Target) else target()
-        if isinstance(step := search.next(), Stuck):
-            return step
-        search.latest = yield step
+        search.latest = yield search.next()
     return found
 
 
@@ -88,8 +86,8 @@ class Search:
         self._last: str = ""  # the kind of the last step
         self.latest: Move | None = None
 
-    def next(self) -> Step | Stuck:
-        """Return the step to the next place, or Stuck."""
+    def next(self) -> Step:
+        """Return the step to the next place. Raises StuckError if there is none."""
         now, target = self._now, self.target
         self._steps += 1
         if self._steps > _MOST_STEPS:
@@ -137,7 +135,7 @@ class Search:
 
     def _wait(self, words: str, seconds: float = 1.0) -> Step:
         self._waits, self._last = self._waits + 1, "wait"
-        return wait(words, seconds)
+        return Step.wait(words, seconds)
 
     def _go(self, step: Step, name: str) -> Step:
         self._gone.append(name)
@@ -151,13 +149,13 @@ class Search:
         place = self._now.point(*spot)
         return Step(words, {"action": "scroll", "direction": direction, "amount": notches, "coordinate": place})
 
-    def _not_found(self) -> Step | Stuck:
-        """Return Stuck for a failed search, after closing an open menu."""
+    def _not_found(self) -> Step:
+        """Raise StuckError for a failed search, after closing an open menu."""
         now = self._now
         if now.scene.menu_is_open and self.latest is not None and not self._left_menu:
             self._left_menu = True
-            return press("Close the menu again.", "escape")
-        return Stuck(f"I could not find {describe_target(self.target)}{_where(now)}{_alike(now, self.target)}")
+            return Step.press("Close the menu again.", "escape")
+        raise StuckError(f"I could not find {describe_target(self.target)}{_where(now)}{_alike(now, self.target)}")
 
     def _to_its_place(self) -> Step | None:
         """Return a step to the application, page and row in the tables."""
@@ -168,7 +166,7 @@ class Search:
         program = place.desktop_file or place.app
         shown = (window is not None and place.window) or shows_page(now, place)
         if program and not now.opened(program) and not shown:
-            return self._go(start(f"{describe_target(target)} is in {place.app}: open it.", program), program)
+            return self._go(Step.start(f"{describe_target(target)} is in {place.app}: open it.", program), program)
         return self._walk(place.path)
 
     def _walk(self, path: Sequence[str]) -> Step | None:
@@ -202,7 +200,7 @@ class Search:
             return None if "selected" in way.states else self._go(step, name)
         if (scroll := self.to_offscreen(Target(name))) is not None or now.opened(name):
             return scroll
-        return self._go(start(f"“{name}” is not to be seen: open it.", name), name)
+        return self._go(Step.start(f"“{name}” is not to be seen: open it.", name), name)
 
     def _later(self) -> Step | None:
         """Return a wait after something was opened, because its window may be empty at first."""
@@ -251,7 +249,7 @@ class Search:
             if self._last != "menu":
                 return None
             self._in_menus += 1
-            return press(f"{describe_target(target)} is not in this menu: close it.", "escape")
+            return Step.press(f"{describe_target(target)} is not in this menu: close it.", "escape")
         bars = {one.id for one in now.scene.elements if one.role == "menu bar"}
         menus = [
             one
@@ -281,7 +279,9 @@ def _alike(now: Now, target: Target) -> str:
     """Return a sentence with the names in the front window that are most like a target's; "" for none."""
     from rapidfuzz import fuzz, process
 
-    found = process.extract(target.name, now.scene.readable(), scorer=fuzz.ratio, limit=3, score_cutoff=_ALIKE)
+    names = (" ".join(one.name.split())[:40] for one in now.scene.shown(CLICKABLE | TEXTS))
+    readable = list(dict.fromkeys(name for name in names if sum(map(str.isalnum, name)) >= 2))
+    found = process.extract(target.name, readable, scorer=fuzz.ratio, limit=3, score_cutoff=_ALIKE)
     return f" There is {' and '.join(f'“{name}”' for name, *_ in found)}." if found else ""
 
 
@@ -304,7 +304,7 @@ def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
         if not any(covers(one.box, x, y, 6, 30) for one in above):
             return now.click_at(words, x, y, main=main)
     # Backwards, because repeated alt+tab alternates between two windows.
-    return press(words, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", main=main)
+    return Step.press(words, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", main=main)
 
 
 def moved(now: Now, move: Move) -> bool:
@@ -354,7 +354,5 @@ def covers(box: Region, x: float, y: float, around: int, above: int) -> bool:
 
 def area_named(now: Now, name: str) -> Element | None:
     """Return the list, page or pane of that name."""
-    for element in now.scene.elements:
-        if element.role in _SCROLLED and fit_of(now.scene.text_of(element), name) >= WHOLE:
-            return element
-    return None
+    scrolled = (one for one in now.scene.elements if one.role in _SCROLLED)
+    return next((one for one in scrolled if fit_of(now.scene.text_of(one), name) >= WHOLE), None)

@@ -1,7 +1,7 @@
 """The state that a goal is pursued with: the current screen, the run's moves, and the steps it can take.
 
 A generator (`Pursuit`) pursues a goal. It yields a step, receives the `Move` after the screen has settled, and returns
-whether the goal is reached.
+the evidence that the goal is reached. It raises StuckError if it cannot be reached.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 from agent.core.changes import Change
 from agent.core.geometry import Region, Size
 from agent.core.notes import Note, NoteKind
-from agent.literal.find.effects import Effects, effects
-from agent.literal.find.finder import WHOLE, Finder
+from agent.literal.find.effects import Effects, effects, new_changes
+from agent.literal.find.finder import WHOLE, Finder, fit_of
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import Goal, Question, Target
 from agent.literal.vocabulary.lexicon import ORDINALS, either
@@ -34,6 +34,26 @@ class Step:
     call: Mapping[str, Any]  # the arguments of the call: "action", "coordinate" and so on
     main: bool = False  # the goal's own action, not one on the way to it
 
+    @classmethod
+    def press(cls, words: str, keys: str, *, main: bool = False) -> "Step":
+        """Return the step that presses a key combination."""
+        return cls(words, {"action": "key", "keys": keys}, main)
+
+    @classmethod
+    def start(cls, words: str, application: str, *, main: bool = False) -> "Step":
+        """Return the step that opens an application, a panel, a folder or a file."""
+        return cls(words, {"action": "open", "text": application}, main)
+
+    @classmethod
+    def type(cls, words: str, text: str, *, main: bool = False) -> "Step":
+        """Return the step that types into the focused element."""
+        return cls(words, {"action": "type", "text": text}, main)
+
+    @classmethod
+    def wait(cls, words: str, seconds: float = 1.0) -> "Step":
+        """Return a wait. Wait before repeating an action, because a repetition would undo a late effect."""
+        return cls(words, {"action": "wait", "seconds": seconds})
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -48,11 +68,12 @@ class Already(Done):
     """The goal was reached before anything was done for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
-    """The goal cannot be reached; `words` give the reason."""
+class StuckError(Exception):
+    """The goal cannot be reached; the message is the reason."""
 
-    words: str
+
+class WhichError(Exception):
+    """Several things have the wanted name, and the person's answer names none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +112,11 @@ class Move:
 
 
 _T = TypeVar("_T")
-Verdict: TypeAlias = Done | Stuck
-#: A generator of steps that returns a value.
+#: A generator of steps that returns a value. It may raise StuckError.
 Steps = Generator[Step, Move, _T]
-Pursuit: TypeAlias = Generator[Step, Move, Verdict]
-
-
-class WhichError(Exception):
-    """Several things have the wanted name, and the person's answer names none of them."""
+Pursuit: TypeAlias = Steps[Done]
+#: Steps that end with another goal if the control is of another kind.
+OrGoal: TypeAlias = Steps[Done | Goal]
 
 
 @dataclass
@@ -124,6 +142,10 @@ class Now:
         """A finder for the current screen."""
         return Finder(self.scene, self.names)
 
+    def fits(self, text: str, name: str) -> bool:
+        """Return whether a text is a name, or its translation."""
+        return any(fit_of(text, one) >= WHOLE for one in self.names.of(name))
+
     @property
     def earlier(self) -> Sequence[Move]:
         """The moves for earlier goals."""
@@ -132,21 +154,12 @@ class Now:
     def the(
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, least: float = WHOLE
     ) -> Steps[Element | None]:
-        """Find the thing that a target means; ask if several of one kind and name are visible.
-
-        Raises WhichError if the answer names none.
-        """
+        """Find the thing that a target means; ask if several of one kind and name are visible."""
         if target.ordinal or target.under or len(rivals := self.finder.rivals(target, roles, least=least)) < 2:
             return self.finder.best(target, roles, least=least)
         answered = self.answer is not None
         at = yield from self.pick(target.name, [self.finder.where(one.element) for one in rivals])
         return rivals[at].element if answered else (yield from self.the(target, roles, least))
-
-    def one_of(self, target: Target, elements: Sequence[Element]) -> Steps[Element]:
-        """Return the one of several elements that the person means. Raises WhichError if the answer names none."""
-        if len(elements) == 1:
-            return elements[0]
-        return elements[(yield from self.pick(target.name, [self.finder.where(one) for one in elements]))]
 
     def pick(self, name: str, choices: Sequence[str]) -> Steps[int]:
         """Ask which of several things is meant, unless the person was asked before; return its index.
@@ -171,8 +184,7 @@ class Now:
 
     def changed_since(self, move: Move, kind: str) -> list[Change]:
         """Return the changes of a kind that were not known before a move."""
-        known = {(change.what, change.after) for change in move.changes}
-        return [one for one in self.changes if one.kind == kind and (one.what, one.after) not in known]
+        return [one for one in new_changes(move.changes, self.changes) if one.kind == kind]
 
     def point(self, x: float, y: float) -> list[int]:
         """Convert desktop coordinates to screenshot pixels."""
@@ -228,34 +240,13 @@ def agrees(words: str, question: str) -> Steps[bool]:
     return move.reply.strip(" .!").casefold() in ("y", "yes")
 
 
-def press(words: str, keys: str, *, main: bool = False) -> Step:
-    """Return the step that presses a key combination."""
-    return Step(words, {"action": "key", "keys": keys}, main)
-
-
-def start(words: str, application: str, *, main: bool = False) -> Step:
-    """Return the step that opens an application, a panel, a folder or a file."""
-    return Step(words, {"action": "open", "text": application}, main)
-
-
-def type_in(words: str, text: str, *, main: bool = False) -> Step:
-    """Return the step that types into the focused element."""
-    return Step(words, {"action": "type", "text": text}, main)
-
-
-def wait(words: str, seconds: float = 1.0) -> Step:
-    """Return a wait. Wait before repeating an action, because a repetition would undo a late effect."""
-    return Step(words, {"action": "wait", "seconds": seconds})
-
-
-def opened(step: Step, check: Callable[[], object], name: str, times: int = 3) -> Steps[Stuck | None]:
-    """Open something, and wait until it is there. Return Stuck if it cannot be opened or does not come."""
+def opened(step: Step, check: Callable[[], object], name: str) -> Steps[None]:
+    """Open something, and wait until it is there."""
     attempt = yield step
     if attempt.failure is not None:
-        return Stuck(f"I could not open “{name}”: {attempt.failure}.")
-    if (yield from until(check, f"“{name}” is not to be seen yet: wait.", times, 1)):
-        return None
-    return Stuck(f"I opened “{name}”, but it did not come to the front.")
+        raise StuckError(f"I could not open “{name}”: {attempt.failure}.")
+    failed = f"I opened “{name}”, but it did not come to the front."
+    yield from surely(check, f"“{name}” is not to be seen yet: wait.", failed, 3)
 
 
 def until(check: Callable[[], _T], words: str, times: int = 2, seconds: float = 1.0) -> Steps[_T]:
@@ -263,5 +254,12 @@ def until(check: Callable[[], _T], words: str, times: int = 2, seconds: float = 
     for _ in range(times):
         if found := check():
             return found
-        yield wait(words, seconds)
+        yield Step.wait(words, seconds)
     return check()
+
+
+def surely(check: Callable[[], _T | None], words: str, failed: str, times: int = 2, seconds: float = 1.0) -> Steps[_T]:
+    """Wait as `until` does. Raise StuckError with the message `failed` if `check` returns nothing true."""
+    if found := (yield from until(check, words, times, seconds)):
+        return found
+    raise StuckError(failed)

@@ -7,16 +7,15 @@ from functools import cache
 
 from agent.core.changes import Change
 from agent.literal.do.now import Done, Move, Now
+from agent.literal.find.effects import SHOWING, new_changes
 from agent.literal.find.finder import Finder
 from agent.literal.find.scene import FIELDS
 from agent.literal.goals import Click, Goal, Press, Toggle, target_of
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import Element
 from foundation.configs import load_config
 
-#: Changes that show what an action did.
-_KINDS = frozenset({"setting", "file", "clipboard"})
 _WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -34,14 +33,14 @@ def led_to(now: Now, move: Move) -> str:
     return "" if found is None else f"“{now.scene.text_of(found)[:60]}” is to be seen since"
 
 
-def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:
+def shown_by_sum(reached: Sequence[tuple[Goal, Done]]) -> set[int]:
     """Return the indices of clicks on calculator keys that the shown result proves."""
     shown: set[int] = set()
     signs = ""
-    for at, goal in enumerate(goals[: len(reached)]):
+    for at, (goal, _) in enumerate(reached):
         name = goal.target.name.strip().lower() if isinstance(goal, Click) else ""
         sign = load_config("proof.toml")["signs"].get(name, name)
-        words = " ".join(each.words for each in reached[at : at + 2] if each.verified)
+        words = " ".join(done.words for _, done in reached[at : at + 2] if done.verified)
         held = re.search(r"holds “([^”]*)”|clipboard.*characters?: (\S+)", words)
         if sign == "=" and signs and held is not None:
             result, number = value_of(signs), (held[1] or held[2] or "").strip().replace("−", "-").replace(",", ".")
@@ -56,11 +55,11 @@ def shown_late(now: Now, goal: Goal, known: Sequence[Change], last: bool) -> str
 
     A change about the target counts; for a switch, only with the wanted state. For a last click or key, any counts.
     """
-    before = {(change.kind, change.what, change.after) for change in known}
-    new = [one for one in now.changes if (one.kind, one.what, one.after) not in before and one.kind in _KINDS]
     target = target_of(goal)
     name = target.name if target is not None else ""
-    for change in new:
+    for change in new_changes(known, now.changes):
+        if change.kind not in SHOWING:
+            continue
         if isinstance(goal, Toggle):
             if is_about(change, name) and means_on(change, name) is goal.on:
                 return str(change)
@@ -110,14 +109,8 @@ def misnamed(now: Now, attempt: Move) -> str:
 
 def has_focus(now: Now, move: Move) -> Element | None:
     """Return the text field that a move clicked and that has the focus now."""
-    return next(
-        (
-            one
-            for one in now.scene.elements
-            if one.role in FIELDS and "focused" in one.states and now.clicked(move, one.box) and one.trusted
-        ),
-        None,
-    )
+    focused = (one for one in now.scene.elements if one.role in FIELDS and "focused" in one.states and one.trusted)
+    return next((one for one in focused if now.clicked(move, one.box)), None)
 
 
 def is_about(change: Change, name: str) -> bool:

@@ -4,26 +4,24 @@ from collections.abc import Callable
 from typing import Any
 
 from agent.literal import goals
-from agent.literal.do import amounts, choosing, clicking, keys, repeating, sums, toggling, windows
-from agent.literal.do import type_text as text
-from agent.literal.do.files import documents, folders, opening
+from agent.literal.do import amounts, clicking, documents, folders, keyboard, repeating, windows
 from agent.literal.do.known_places import known_place, page_named
-from agent.literal.do.now import Now, Pursuit
+from agent.literal.do.now import Done, Now, OrGoal, Pursuit
+from agent.literal.do.toggling import Toggling
 from agent.literal.goals import Choose, Click, Goal, Open, SetValue, Target, Toggle
 from agent.literal.vocabulary.places import Place, find_dialog
 
-#: Each function yields the steps for a goal. It ends with a verdict, or with another goal if the control turned out to
-#: be of another kind.
-_PURSUED: dict[type, Callable[[Now, Any], "choosing.OrGoal"]] = {
+#: Each function yields the steps for a goal.
+_PURSUED: dict[type, Callable[[Now, Any], OrGoal]] = {
     goals.Open: windows.open_it,
-    goals.Click: clicking.click_or_choose,
-    goals.Toggle: toggling.toggle,
-    goals.Choose: choosing.choose,
+    goals.Click: clicking.click,
+    goals.Toggle: lambda now, goal: Toggling(now, goal).pursue(),
+    goals.Choose: clicking.choose,
     goals.SetValue: amounts.set_value,
-    goals.Type: text.type_text,
-    goals.Press: keys.press_keys,
-    goals.Scroll: keys.scroll,
-    goals.Wait: keys.let_pass,
+    goals.Type: keyboard.type_text,
+    goals.Press: keyboard.press_keys,
+    goals.Scroll: keyboard.scroll,
+    goals.Wait: keyboard.let_pass,
     goals.Close: windows.close,
     goals.CloseOthers: windows.close_others,
     goals.ArrangeWindow: windows.arrange,
@@ -34,18 +32,25 @@ _PURSUED: dict[type, Callable[[Now, Any], "choosing.OrGoal"]] = {
     goals.ReplaceText: documents.replace_text,
     goals.WriteFile: documents.write_file,
     goals.SaveAs: documents.save_as,
-    goals.Calculate: sums.calculate,
+    goals.Calculate: keyboard.calculate,
     goals.Repeat: repeating.repeat,
 }
 
 
 def pursue(now: Now, goal: Goal) -> Pursuit:
-    """Return the steps for a goal."""
+    """Yield the steps for a goal."""
+    end: Done | Goal = goal
+    while not isinstance(end, Done):
+        end = yield from _steps(now, end)
+    return end
+
+
+def _steps(now: Now, goal: Goal) -> OrGoal:
     match goal:
         case Open(kind="page"):
-            return opening.open_page(now, goal)
+            return documents.open_page(now, goal)
         case Open(kind="file" | "folder"):
-            return opening.open_file(now, goal)
+            return documents.open_file(now, goal)
         case Open(name, "settings" | "") | Click(Target(name), "left") if dialog := _embedded(now, name):
             return windows.open_it(now, Open(dialog, "application"))
         case Open(name, "settings" | "") if (page := _page(now, name)) is not None:
@@ -53,17 +58,12 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
         case Click(target, "left", 1, True) if not target.inside and (page := _page(now, target.name)) is not None:
             return clicking.go_to(now, page)
         case Toggle(target, on) if (choice := _as_choice(now, target, on=on)) is not None:
-            return pursue(now, choice)
+            return clicking.choose(now, choice)
         case SetValue(target, None, _, direction) if (
             direction and (known := known_place(now, target)) is not None and known.is_switch
         ):
-            return pursue(now, Toggle(target, on=direction == "up"))
-    return _then(now, _PURSUED[type(goal)](now, goal))
-
-
-def _then(now: Now, steps: "choosing.OrGoal") -> Pursuit:
-    end = yield from steps
-    return (yield from pursue(now, end)) if isinstance(end, goals.Goal) else end
+            return _steps(now, Toggle(target, on=direction == "up"))
+    return _PURSUED[type(goal)](now, goal)
 
 
 def _page(now: Now, name: str) -> Place | None:

@@ -5,51 +5,20 @@ that it is the same thing. A step that cannot be done ends the run with its numb
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent.core.changes import Change
+from agent.literal import goals
+from agent.literal.do.clicking import CLICKS
+from agent.literal.do.keyboard import UnseenError, type_text
 from agent.literal.do.looking import Search, safe_spot
-from agent.literal.do.now import (
-    Already,
-    Done,
-    Move,
-    Now,
-    Pursuit,
-    Step,
-    Steps,
-    Stuck,
-    Verdict,
-    agrees,
-    press,
-    start,
-    type_in,
-    until,
-    wait,
-)
-from agent.literal.do.type_text import Unseen, type_text
+from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, agrees, until
 from agent.literal.do.windows import raise_window
-from agent.literal.find.effects import is_on, state_of
+from agent.literal.find.effects import is_on, new_changes, state_of
 from agent.literal.find.finder import Found, without_twins
 from agent.literal.find.recorded import Recorded, is_same
 from agent.literal.find.scene import FIELDS
-from agent.literal.goals import (
-    DESKTOP,
-    Click,
-    Close,
-    Expected,
-    Open,
-    Part,
-    Press,
-    Question,
-    Repeat,
-    Scroll,
-    Target,
-    Toggle,
-    Type,
-    Wait,
-    target_of,
-    with_target,
-)
+from agent.literal.goals import DESKTOP, Part, Question, Target, target_of, with_target
 from agent.literal.language.wording import describe_goal, describe_target
 from agent.screen.outline import Element
 
@@ -60,43 +29,46 @@ _MOST_WAITS, _MOST_LATE, _WAIT = 5, 16, 0.8
 _LATE_WAITS, _LATE = 4, 0.75
 #: Most things that a text model chooses from.
 _MOST_OTHERS = 80
-_CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Missing(Stuck):
+class _MissingError(StuckError):
     """The target is not there; `others` are the things of its kind in its window, or else in the front window."""
 
-    others: tuple[Element, ...] = ()
-    window: str = ""
+    def __init__(self, why: str, others: Sequence[Element], window: str) -> None:
+        super().__init__(why)
+        self.others, self.window = others, window
 
 
-def repeat(now: Now, goal: Repeat) -> Pursuit:
+def repeat(now: Now, goal: goals.Repeat) -> Pursuit:
     """Do all steps, then check the expected changes."""
     known = now.changes
-    verdict: Verdict = Stuck("there are no steps")
-    chosen: Verdict | None = None
+    done: Done | None = None
+    chosen: Done | None = None
     for number, part in enumerate(goal.parts, 1):
         now.begun = len(now.moves)
         last = number == len(goal.parts) and not goal.expected
-        verdict = yield from _do(now, part, last=last)
-        if isinstance(verdict, _Missing):
-            mended = yield from _repaired(now, number, part, verdict)
-            verdict = mended if isinstance(mended, Stuck) else (yield from _do(now, mended, last=last))
-        if isinstance(verdict, Unseen) and goal.expected and target_of(part.goal) is None:
+        try:
+            try:
+                done = yield from _do(now, part, last=last)
+            except _MissingError as missing:
+                done = yield from _do(now, (yield from _repaired(now, number, part, missing)), last=last)
+        except StuckError as error:
+            if not (isinstance(error, UnseenError) and goal.expected and target_of(part.goal) is None):
+                words = str(error)
+                words = words if words.startswith("I ") else f"{words[:1].lower()}{words[1:]}"
+                raise StuckError(f"Step {number} of {len(goal.parts)}, {describe_goal(part.goal)}: {words}") from error
             # Some fields never report their text, such as a new folder's name in Nemo: the expected changes decide.
-            verdict = Done("I typed the text, and nothing shows it", verified=False)
-        if isinstance(verdict, Stuck):
-            words = f"{verdict.words[:1].lower()}{verdict.words[1:]}" if verdict.words[:2] != "I " else verdict.words
-            return Stuck(f"Step {number} of {len(goal.parts)}, {describe_goal(part.goal)}: {words}")
-        chosen = verdict if isinstance(part.goal, Click | Toggle) else chosen
+            done = Done("I typed the text, and nothing shows it", verified=False)
+        chosen = done if isinstance(part.goal, goals.Click | goals.Toggle) else chosen
+    if done is None:
+        raise StuckError("there are no steps")
     if not goal.expected:
-        return verdict
+        return done
     return (yield from _check(now, goal.expected, known, chosen if isinstance(chosen, Already) else None))
 
 
-def _repaired(now: Now, number: int, part: Part, missing: _Missing) -> Steps[Part | Stuck]:
-    """Return step `number` with the target that the model names, or why it stays stuck.
+def _repaired(now: Now, number: int, part: Part, missing: _MissingError) -> Steps[Part]:
+    """Return step `number` with the target that the model names. Raises StuckError if it names none.
 
     Only things of the same kind and window are candidates. If a person can be asked, they decide. The model is asked
     while the first step, a wait, is carried out. It does not learn what the step types, which may be a secret.
@@ -104,28 +76,27 @@ def _repaired(now: Now, number: int, part: Part, missing: _Missing) -> Steps[Par
     goal = part.goal
     target = target_of(goal)
     if now.repairs is None or target is None or not missing.others:
-        return missing
+        raise missing
     choices = {one.name: Target(one.name, one.role, inside=missing.window) for one in missing.others}
-    words = f"type into {describe_target(target)}" if isinstance(goal, Type) else describe_goal(goal)
+    words = f"type into {describe_target(target)}" if isinstance(goal, goals.Type) else describe_goal(goal)
     now.question = Question(number, words, choices)
-    yield wait(f"{missing.words}: ask the model what it is called now.", 0.2)
+    yield Step.wait(f"{missing}: ask the model what it is called now.", 0.2)
     found, outcome, now.question = now.repairs.get(number), now.question.outcome, None
     if found is None:
-        return Stuck(f"{missing.words}; {outcome}" if outcome else missing.words)
+        raise StuckError(f"{missing}; {outcome}" if outcome else str(missing))
     if now.asks:
-        question = f"{missing.words}. {outcome}. Shall I use {describe_target(found)}?"
+        question = f"{missing}. {outcome}. Shall I use {describe_target(found)}?"
         if not (yield from agrees("I ask whether that is right.", question)):
             del now.repairs[number]
-            return Stuck(f"{missing.words}; you did not agree to use {describe_target(found)}")
+            raise StuckError(f"{missing}; you did not agree to use {describe_target(found)}")
     return replace(part, goal=with_target(goal, found))  # type: ignore[arg-type]  # a goal of the same kind
 
 
-def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], already: Already | None) -> Pursuit:
+def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change], already: Already | None) -> Pursuit:
     """Wait for the expected changes."""
-    before = {(change.kind, change.what, change.after) for change in known}
 
-    def shown() -> dict[Expected, Change]:
-        new = [one for one in now.changes if (one.kind, one.what, one.after) not in before]
+    def shown() -> dict[goals.Expected, Change]:
+        new = new_changes(known, now.changes)
         return {one: change for one in expected for change in new if _is_as_expected(change, one)}
 
     yield from until(
@@ -142,7 +113,7 @@ def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], alre
     return Done(text if len(found) == 1 else f"as expected: {text}")
 
 
-def _is_as_expected(change: Change, expected: Expected) -> bool:
+def _is_as_expected(change: Change, expected: goals.Expected) -> bool:
     if (change.kind, change.what) != (expected.kind, expected.what):
         return False
     if expected.kind == "setting":
@@ -153,42 +124,39 @@ def _is_as_expected(change: Change, expected: Expected) -> bool:
 def _do(now: Now, part: Part, *, last: bool) -> Pursuit:
     """Do one step. `last`: nothing after it shows whether it had an effect."""
     match part.goal:
-        case Open(name):
-            attempt = yield start(f"Open “{name}”.", name, main=True)
-            return Stuck(attempt.failure) if attempt.failure is not None else (yield from _shown(now, attempt, last))
-        case Wait(seconds):
+        case goals.Open(name):
+            return (yield from _shown(now, (yield Step.start(f"Open “{name}”.", name, main=True)), last))
+        case goals.Wait(seconds):
             yield Step(f"Wait {seconds:g} s.", {"action": "wait", "seconds": seconds}, main=True)
             return Done(f"I waited {seconds:g} s", verified=False)
-        case Click():
+        case goals.Click():
             return (yield from _click(now, part.goal, part.near, last=last))
-        case Toggle():
+        case goals.Toggle():
             return (yield from _toggle(now, part.goal, part.near))
-        case Type(into=Target()):
+        case goals.Type(into=Target()):
             return (yield from _type_into(now, part.goal, part.near))
-    window = yield from _in_front(now, part.window)
-    if isinstance(window, Stuck):
-        return window
+    yield from _in_front(now, part.window)
     match part.goal:
-        case Type():
+        case goals.Type():
             return (yield from type_text(now, part.goal))
-        case Press(keys):
-            attempt = yield press(f"Press {'+'.join(keys)}.", "+".join(keys), main=True)
+        case goals.Press(keys):
+            attempt = yield Step.press(f"Press {'+'.join(keys)}.", "+".join(keys), main=True)
             return (yield from _shown(now, attempt, last))
-        case Scroll(direction, notches):
+        case goals.Scroll(direction, notches):
             call: dict[str, object] = {"action": "scroll", "direction": direction, "amount": notches}
             if (spot := safe_spot(now.scene)) is not None:
                 call["coordinate"] = now.point(*spot)
             yield Step(f"Scroll {direction}.", call, main=True)
             return Done(f"I scrolled {direction}", verified=False)
-        case Close():
-            attempt = yield press("Close the window.", "alt+f4", main=True)
+        case goals.Close():
+            attempt = yield Step.press("Close the window.", "alt+f4", main=True)
             return (yield from _shown(now, attempt, True))
 
 
 def _shown(now: Now, attempt: Move, last: bool) -> Pursuit:
     """Return what an action led to. Wait for it only after the last step: the next one waits for what it needs."""
     if attempt.failure is not None:
-        return Stuck(attempt.failure)
+        raise StuckError(attempt.failure)
     words = "No effect is to be seen yet: wait."
     if done := (yield from until(lambda: _effect(now, attempt), words, 2 if last else 0, 0.7)):
         return Done(done)
@@ -204,11 +172,9 @@ def _effect(now: Now, attempt: Move) -> str:
     return f"the window “{moved[0].title or moved[0].app}” has another size or place" if moved else ""
 
 
-def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit:
+def _click(now: Now, goal: goals.Click, near: Sequence[str], *, last: bool) -> Pursuit:
     found = yield from _find(now, goal.target, near)
-    if isinstance(found, Stuck):
-        return found
-    action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
+    action = "double_click" if goal.count > 1 else CLICKS[goal.button]
     words = f"{describe_target(goal.target)} is there: {action.replace('_', ' ')} it."
     attempt = yield now.click(words, found, action)
     if action != "click" or is_on(found) is None:
@@ -219,11 +185,9 @@ def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit
     return Done(state_of(chosen[0])) if chosen else (yield from _shown(now, attempt, last))
 
 
-def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
+def _toggle(now: Now, goal: goals.Toggle, near: Sequence[str]) -> Pursuit:
     """Click a switch unless it is in the wanted state, and check its state afterwards."""
     found = yield from _find(now, goal.target, near)
-    if isinstance(found, Stuck):
-        return found
     if is_on(found) is goal.on:
         return Already(f"{state_of(found)} already")
     attempt = yield now.click(f"{state_of(found)}: click it.", found)
@@ -232,31 +196,28 @@ def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
         matches = [one for one in _recorded(now).matching(goal.target, near) if is_on(one) is goal.on]
         return Done(state_of(matches[0])) if matches else None
 
-    done = yield from until(switched, "It stands as before: wait.", 3, 0.5)
-    if done is None and attempt.failure is None and not _recorded(now).matching(goal.target):
+    if done := (yield from until(switched, "It stands as before: wait.", 3, 0.5)):
+        return done
+    if attempt.failure is None and not _recorded(now).matching(goal.target):
         return Done("it went when it was clicked, as items of menus do", verified=False)
-    return done or Stuck(attempt.failure or "it does not change when it is clicked")
+    raise StuckError(attempt.failure or "it does not change when it is clicked")
 
 
-def _type_into(now: Now, goal: Type, near: Sequence[str]) -> Pursuit:
+def _type_into(now: Now, goal: goals.Type, near: Sequence[str]) -> Pursuit:
     """Focus a field unless it has the focus, and type into it."""
     assert goal.into is not None
     found = yield from _find(now, goal.into, near, FIELDS | {"spin button", "combo box"})
-    if isinstance(found, Stuck):
-        return found
     if "focused" not in found.states:
         yield now.click(f"Focus {describe_target(goal.into)}: click it.", found, main=False)
     if found.role == "spin button":  # it reports the number only when it loses the focus, in a later step
         if goal.replace:
-            yield press("Select what stands there, to replace it.", "ctrl+a")
-        typed = yield type_in(f"Type {goal.text}.", goal.text, main=True)
+            yield Step.press("Select what stands there, to replace it.", "ctrl+a")
+        typed = yield Step.type(f"Type {goal.text}.", goal.text, main=True)
         return (yield from _shown(now, typed, last=False))
-    return (yield from type_text(now, Type(goal.text, None, goal.replace)))
+    return (yield from type_text(now, goals.Type(goal.text, None, goal.replace)))
 
 
-def _find(
-    now: Now, target: Target, near: Sequence[str] = (), roles: frozenset[str] = frozenset()
-) -> Steps[Element | Stuck]:
+def _find(now: Now, target: Target, near: Sequence[str] = (), roles: frozenset[str] = frozenset()) -> Steps[Element]:
     """Return the element that a target means, after waiting for it and scrolling to it."""
     search = Search(now, target)
     waited, raised = 0, False
@@ -271,19 +232,18 @@ def _find(
         step: Step | None = None
         if waited >= 1 and not sure and not raised and (window := _recorded(now).covered(target.inside)) is not None:
             raised = True
-            if isinstance(stuck := (yield from raise_window(now, window)), Stuck):
-                return stuck
+            yield from raise_window(now, window)
             continue
         if matches and not shown:
             step = search.scroll_to(matches[0])
         elif waited < (_MOST_LATE if now.scene.is_late else _MOST_WAITS):
             waited += 1
-            step = wait(f"{describe_target(target)} is not ready to be used: wait.", _WAIT)
+            step = Step.wait(f"{describe_target(target)} is not ready to be used: wait.", _WAIT)
         elif not matches:
             step = search.further_down()
         if step is None:
             why = _why_not(now, target, matches, sure)
-            return Stuck(why) if matches else _missing(now, target, roles, why)
+            raise StuckError(why) if matches else _missing(now, target, roles, why)
         search.latest = yield step
 
 
@@ -311,8 +271,8 @@ def _recorded(now: Now) -> Recorded:
     return Recorded(now.scene, now.names)
 
 
-def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _Missing:
-    """Return the verdict that a target is not there, with the named elements of its role in its window.
+def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _MissingError:
+    """Return the error that a target is not there, with the named elements of its role in its window.
 
     If no window has that name, these are the elements in the front window.
     """
@@ -324,23 +284,23 @@ def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _Miss
         for one in _recorded(now).of_kind(target, roles, window)
         if one.name.strip() and "disabled" not in one.states
     ]
-    return _Missing(why, tuple(others[:_MOST_OTHERS]), window)
+    return _MissingError(why, others[:_MOST_OTHERS], window)
 
 
-def _in_front(now: Now, name: str) -> Steps[Stuck | None]:
+def _in_front(now: Now, name: str) -> Steps[None]:
     """Wait for a window, and bring it to the front."""
     if not name:
-        return None
+        return
     for waited in range(_MOST_WAITS + 1):
         front = now.scene.front
         if front is not None and _recorded(now).is_named(front, name):
-            return None
+            return
         if waited and (window := _recorded(now).covered(name)) is not None:
-            raised = yield from raise_window(now, window)
-            return raised if isinstance(raised, Stuck) else None
+            yield from raise_window(now, window)
+            return
         if waited < _MOST_WAITS:
-            yield wait(f"“{name}” is not in front yet: wait.", _WAIT)
+            yield Step.wait(f"“{name}” is not in front yet: wait.", _WAIT)
     windows = _recorded(now).windows(name)
-    return Stuck(
+    raise StuckError(
         f"{len(windows)} windows are called “{name}”" if len(windows) > 1 else _why_not(now, Target(inside=name))
     )

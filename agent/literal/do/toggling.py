@@ -3,17 +3,16 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from agent.literal.do.known_places import known_place, settings_of, shows
+from agent.literal.do.known_places import known_place, settings_of, shows, targets_of
 from agent.literal.do.looking import look
-from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, until, wait
+from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, until
 from agent.literal.do.proof import is_about, is_called, means_on
 from agent.literal.find.effects import is_on, is_tick, state_of
-from agent.literal.find.finder import PART, WHOLE, fit_of
+from agent.literal.find.finder import PART, WHOLE
 from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, same_row
 from agent.literal.goals import Target, Toggle
 from agent.literal.language.wording import describe_target
-from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.places import Place
+from agent.literal.vocabulary.lexicon import plain
 from agent.screen.outline import Element
 
 #: Waits of a second after a click until a control and its setting have changed.
@@ -25,13 +24,8 @@ _ENABLED = ("Enabled", "Enable", "On")
 _CHOSEN = CHOICES | {"toggle button", "push button"}
 
 
-def toggle(now: Now, goal: Toggle) -> Pursuit:
-    """Switch something on or off unless it is in that state already."""
-    return (yield from _Toggling(now, goal).pursue())
-
-
-class _Toggling:
-    """Switches one thing, with its place from the tables."""
+class Toggling:
+    """Switches one thing on or off unless it is in that state already."""
 
     def __init__(self, now: Now, goal: Toggle) -> None:
         self._now, self._goal = now, goal
@@ -45,10 +39,7 @@ class _Toggling:
         """Yield the steps until the thing is in the wanted state."""
         waited = False
         while True:
-            found = yield from look(self._now, self._find, self._goal.target, self._place)
-            if isinstance(found, Stuck):
-                return found
-            kind, element = found
+            kind, element = yield from look(self._now, self._find, self._goal.target, self._place)
             if kind != "choice" and self._place is not None and not shows(self._now, self._place):
                 self._place, self._wanted = None, self._goal.on  # it has the name, but is not the thing in the tables
             if kind == "switch":
@@ -58,7 +49,7 @@ class _Toggling:
             if waited or element.role not in TEXTS:
                 return (yield from self._choose(element))
             waited = True
-            yield wait("Only its text is told yet: wait for the control.")
+            yield Step.wait("Only its text is told yet: wait for the control.")
 
     def _find(self) -> Steps[tuple[Literal["switch", "item", "choice"], Element] | None]:
         """Find a control that reports its state, an item that does not, or one of several choices."""
@@ -100,32 +91,32 @@ class _Toggling:
         now = self._now
         if is_on(switch) is self._wanted:
             if switch.role in MENU_ITEMS and now.scene.menu_is_open:
-                yield press("Close the menu again.", "escape")
+                yield Step.press("Close the menu again.", "escape")
                 return Already(state_of(switch))
             return Already(f"{self._words} is {self._state} already: {state_of(switch)}")
         if "disabled" in switch.states:
-            return Stuck(f"{self._words} cannot be switched now: it is greyed out.")
+            raise StuckError(f"{self._words} cannot be switched now: it is greyed out.")
         attempt = yield now.click(f"Switch {self._state} {self._words}: click it.", switch)
         waits, clicks, opened_again = 0, 1, False
         while True:
             found = yield from self._find_switch()
             if (verdict := self._is_switched(found, attempt, patient=waits < _MOST_WAITS)) is not None:
                 if found is not None and found.role in MENU_ITEMS and now.scene.menu_is_open:
-                    yield press("Close the menu again.", "escape")
+                    yield Step.press("Close the menu again.", "escape")
                 return verdict
             if found is None and not opened_again and (step := self._open_again(attempt)) is not None:
                 opened_again, waits = True, 0
                 yield step
             elif waits < _MOST_WAITS:
                 waits += 1
-                yield wait(f"{self._words} is not {self._state} yet: wait and look again.")
+                yield Step.wait(f"{self._words} is not {self._state} yet: wait and look again.")
             elif clicks == 1 and found is not None and (step := self._click_again(found, attempt)) is not None:
                 clicks, waits = 2, 0
                 attempt = yield step
             else:
-                return Stuck(f"I clicked what stands for {self._words}, but it did not become {self._state}.")
+                raise StuckError(f"I clicked what stands for {self._words}, but it did not become {self._state}.")
 
-    def _is_switched(self, switch: Element | None, attempt: Move, *, patient: bool) -> Verdict | None:
+    def _is_switched(self, switch: Element | None, attempt: Move, *, patient: bool) -> Done | None:
         """Check the control and its setting after a click; None if they are not as wanted yet."""
         setting = self._setting_tells(attempt, on=self._goal.on)
         stands = None if switch is None else is_on(switch)
@@ -163,7 +154,7 @@ class _Toggling:
             yield step
             again = self._item()
         if again is None:
-            return Stuck(f"{words} stands the other way now, and its menu does not open again.")
+            raise StuckError(f"{words} stands the other way now, and its menu does not open again.")
         yield now.click("It stood so before: click it again.", again)
 
         def back() -> Done | None:
@@ -216,7 +207,7 @@ class _Toggling:
             again = yield step
             if done := (yield from until(lambda: self._chosen_since(again), not_yet, _MOST_WAITS)):
                 return done
-        return Stuck(f"I clicked what stands for {self._words}, but nothing tells that it took effect.")
+        raise StuckError(f"I clicked what stands for {self._words}, but nothing tells that it took effect.")
 
     def _chosen_since(self, attempt: Move) -> Done | None:
         """Return the evidence that the choice is in force: its setting, or its own state."""
@@ -254,16 +245,6 @@ class _Toggling:
         return "; ".join((state_of(element), *self._now.effects_of(move).changes[:2]))
 
 
-def targets_of(target: Target, place: Place | None) -> list[Target]:
-    """Return the target as the person named it, then as the tables name it."""
-    targets = [target]
-    if place is not None and place.control:
-        targets.append(Target(place.control, under=place.under or target.under, inside=target.inside))
-    elif place is not None and place.role and place.under:
-        targets.append(Target(role=place.role, under=place.under, inside=target.inside))
-    return targets
-
-
 def _bare_text(now: Now, target: Target) -> Element | None:
     """Return an OCR text in an area that the tree does not cover: XFCE's Settings embeds other programs' pages."""
     found = now.finder.best(target, TEXTS)
@@ -284,8 +265,11 @@ def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
                 return found
             rows = now.finder.all(target, TEXTS | {"list item", "table row", "panel"}, least=least)
             of_rows = [_on_row_of(now, row.element) for row in rows if row.fit == rows[0].fit]
-            if switches := list({one.id: one for one in of_rows if one is not None}.values()):
-                return (yield from now.one_of(target, switches))
+            switches = list({one.id: one for one in of_rows if one is not None}.values())
+            if len(switches) > 1:
+                return switches[(yield from now.pick(target.name, [now.finder.where(one) for one in switches]))]
+            if switches:
+                return switches[0]
             for row in now.finder.all(target, {"table cell", "tree item"}, least=least):
                 if (tick := _tick_in(now, row.element)) is not None:
                     return tick
@@ -297,7 +281,7 @@ def _switch_of_page(now: Now, target: Target) -> Element | None:
     shown = now.scene.shown()
     titles = [one.name for one in shown if one.role in ("page tab", "list item") and "selected" in one.states]
     titles += [now.scene.front.title] if now.scene.front is not None else []
-    if not any(fit_of(title, name) >= WHOLE for title in titles for name in now.names.of(target.name)):
+    if not any(now.fits(title, target.name) for title in titles):
         return None
     labels = {plain(name) for label in _ENABLED for name in now.names.of(label)}
     switches = [one for one in shown if one.role in SWITCHES and plain(now.scene.text_of(one)) in labels]
@@ -306,6 +290,11 @@ def _switch_of_page(now: Now, target: Target) -> Element | None:
 
 def _on_row_of(now: Now, row: Element) -> Element | None:
     """Return the only switch in a row, or the switch beside its text."""
+
+    def is_called(switch: Element) -> bool:  # by visible text: GNOME's panels name the switch in their title "Enable"
+        name = plain(switch.name)
+        return bool(name) and any(plain(one.name) == name for one in now.scene.elements if one.id != switch.id)
+
     inside = [one for one in now.scene.within(row) if one.role in SWITCHES and now.finder.believes(one)]
     if len(inside) == 1:
         return inside[0]
@@ -314,7 +303,7 @@ def _on_row_of(now: Now, row: Element) -> Element | None:
         for one in now.scene.elements
         if one.role in SWITCHES
         and now.finder.believes(one)
-        and (one.name == row.name or not _is_called(now, one))
+        and (one.name == row.name or not is_called(one))
         and same_row(one.box, row.box)
         and (one.window, one.app) == (row.window or one.window, row.app or one.app)
     ]
@@ -322,12 +311,6 @@ def _on_row_of(now: Now, row: Element) -> Element | None:
     if not right and len(beside) == 1 and beside[0].box.right <= row.box.left + 4:
         return beside[0]  # a dialog's title bar may have it on the left
     return min(right, key=lambda one: one.box.left, default=None)
-
-
-def _is_called(now: Now, switch: Element) -> bool:
-    """Return whether a switch's name is visible text. GNOME's panels name the switch in their title bar "Enable"."""
-    name = plain(switch.name)
-    return bool(name) and any(plain(one.name) == name for one in now.scene.elements if one.id != switch.id)
 
 
 def _tick_in(now: Now, row: Element) -> Element | None:

@@ -5,21 +5,7 @@ from functools import partial
 
 from agent.literal.do import clicking
 from agent.literal.do.looking import MOST_DOUBTS, Search, to_front
-from agent.literal.do.now import (
-    Already,
-    Done,
-    Move,
-    Now,
-    Pursuit,
-    Step,
-    Steps,
-    Stuck,
-    Verdict,
-    press,
-    start,
-    until,
-    wait,
-)
+from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, surely, until
 from agent.literal.find.effects import called
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, Scene
@@ -52,29 +38,26 @@ def close(now: Now, goal: Close) -> Pursuit:
     """Close a window."""
     missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window to close."
     window = yield from _bring_to_front(now, goal.target, missing, of_application=True)
-    return window if isinstance(window, Stuck) else (yield from _close_front(now, window))
+    return (yield from _close_front(now, window))
 
 
 def close_others(now: Now, goal: CloseOthers) -> Pursuit:
     """Close all windows but the kept ones."""
     kept = [one for name in goal.kept or ("",) for one in _named(now, name)]
     if missing := [name for name in goal.kept if not _named(now, name)]:
-        return Stuck(f"I see no window called “{missing[0]}”.")
+        raise StuckError(f"I see no window called “{missing[0]}”.")
     closed: list[str] = []
     while other := next((one for one in now.scene.windows if _key(one) not in map(_key, kept)), None):
-        window = yield from raise_window(now, other)
-        end = window if isinstance(window, Stuck) else (yield from _close_front(now, window))
-        if isinstance(end, Stuck):
-            return end
+        yield from _close_front(now, (yield from raise_window(now, other)))
         closed.append(other.title or other.app)
     return Done(f"these windows are closed: {', '.join(closed)}" if closed else "no other window is open")
 
 
 def _close_front(now: Now, window: ShownWindow) -> Pursuit:
-    attempt = yield press(f"Close “{window.title or window.app}”.", "alt+f4", main=True)
+    attempt = yield Step.press(f"Close “{window.title or window.app}”.", "alt+f4", main=True)
     had = [_key(one) for one in attempt.scene.windows]
 
-    def end() -> Verdict | None:
+    def end() -> Done | None:
         have = [_key(one) for one in now.scene.windows]
         if had.count(_key(window)) > have.count(_key(window)):
             return Done(f"the window “{window.title or window.app}” is closed")
@@ -85,10 +68,10 @@ def _close_front(now: Now, window: ShownWindow) -> Pursuit:
         question = f"“{asks.title}”" if asks is not None and asks.title else ", ".join(came[:5])
         if not now.last:
             return Done(f"when I closed the window, it asked: {question}")
-        return Stuck(f"The window did not close; it asks first: {question}.")
+        raise StuckError(f"The window did not close; it asks first: {question}.")
 
-    verdict = yield from until(end, "The window is still there: wait.", _MOST_WAITS)
-    return verdict or Stuck("I tried to close the window, but it is still there.")
+    failed = "I tried to close the window, but it is still there."
+    return (yield from surely(end, "The window is still there: wait.", failed))
 
 
 def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
@@ -99,12 +82,10 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
         if one.box.width >= _LARGE * size.width and one.box.height >= _LARGE * size.height:
             return Already(f"“{one.title}” is maximized already")
     window = yield from _bring_to_front(now, goal.target, missing)
-    if isinstance(window, Stuck):
-        return window
     if goal.how == "focus":
         return Done(f"“{window.title}” is in front")
     chord = _CHORDS[goal.how][now.names.desktop in ("kde", "cinnamon")]
-    yield press(f"{goal.how.capitalize()} “{window.title}”.", chord, main=True)
+    yield Step.press(f"{goal.how.capitalize()} “{window.title}”.", chord, main=True)
 
     def end() -> Done | None:
         shown = next((one for one in now.scene.windows if _key(one) == _key(window)), None)
@@ -117,18 +98,18 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
             return None
         return Done(f"the window “{window.title}” is {shown.box.width}x{shown.box.height} now")
 
-    done = yield from until(end, "The window is as it was: wait.", 1, 0.5)
-    return done or Stuck(f"I tried to {goal.how} the window “{window.title}”, but it is as it was.")
+    failed = f"I tried to {goal.how} the window “{window.title}”, but it is as it was."
+    return (yield from surely(end, "The window is as it was: wait.", failed, 1, 0.5))
 
 
-def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow | Stuck]:
+def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow]:
     """Bring a window to the front. `of_application`: accept another window of the application that is in front.
 
-    If several have the name, the person says which, unless this run opened one. Raises WhichError.
+    If several have the name, the person says which, unless this run opened one.
     """
     windows, front = _named(now, name), now.scene.front
     if not windows:
-        return Stuck(missing)
+        raise StuckError(missing)
     if name and len(windows) > 1 and not (now.opened(name) and front in windows):
         choices = [f"“{one.title}” at {one.box.left},{one.box.top}" for one in windows]
         return (yield from raise_window(now, windows[(yield from now.pick(name, choices))]))
@@ -137,17 +118,17 @@ def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool =
     return (yield from raise_window(now, windows[0]))
 
 
-def raise_window(now: Now, window: ShownWindow) -> Steps[ShownWindow | Stuck]:
+def raise_window(now: Now, window: ShownWindow) -> Steps[ShownWindow]:
     """Bring this window to the front."""
     for _ in range(max(3, len(now.scene.windows) + 1)):
         same = [one for one in now.scene.windows if _key(one) == _key(window)]
         if not same:
-            return Stuck(f"The window “{window.title}” is not there any more.")
+            raise StuckError(f"The window “{window.title}” is not there any more.")
         shown = next((one for one in same if one.box == window.box), same[0])
         if shown is now.scene.front:
             return shown
         yield to_front(now, shown, main=True)
-    return Stuck(f"I could not bring “{window.title}” to the front.")
+    raise StuckError(f"I could not bring “{window.title}” to the front.")
 
 
 def _key(window: ShownWindow) -> tuple[str, str]:
@@ -161,18 +142,20 @@ def _named(now: Now, name: str) -> list[ShownWindow]:
     return next((found for one in now.names.of(name) if (found := now.scene.windows_named(one))), [])
 
 
-def open_it(now: Now, goal: Open) -> Pursuit:
+def open_it(now: Now, goal: Open) -> OrGoal:
     """Open an application, a settings panel, a page, or an icon of that name."""
     name = goal.name
-    if menu := _menu_named(now, goal):
+    menu = _SUBMENU.sub("", goal.inside) if not goal.kind else ""
+    found = now.finder.best(Target(menu), {"menu"}) if menu else None
+    if found is not None and now.scene.in_front(found):
         return (yield from clicking.click(now, Click(Target(name, inside=menu))))
     step = _in_open_menu(now, goal) or (yield from _visible_in_front(now, goal))
     running = now.scene.window_of_program(name)
     if step is None and running is not None and not goal.anew and not goal.inside:
         front = yield from raise_window(now, running)
-        return front if isinstance(front, Stuck) else Done(f"{name} is open: “{front.title}” is in front")
+        return Done(f"{name} is open: “{front.title}” is in front")
     spoken = f"{name} settings" if goal.kind == "settings" and "setting" not in name.casefold() else name
-    attempt = yield step or start(f"Open “{name}”.", spoken, main=True)
+    attempt = yield step or Step.start(f"Open “{name}”.", spoken, main=True)
     if attempt.action == "open" and attempt.failure is not None:
         return (yield from _by_sight(now, goal, attempt.failure))
     menus = [one for one in attempt.scene.elements if one.role == "menu" and now.clicked(attempt, one.box)]
@@ -180,26 +163,27 @@ def open_it(now: Now, goal: Open) -> Pursuit:
         role = "" if attempt.scene.menu_is_open else "menu"
         return (yield from clicking.came_of(now, Click(Target(name, role)), attempt))
     came = lambda: _came(now, name, attempt)  # noqa: E731
-    verdict = yield from until(came, f"“{name}” may need longer: wait.", _MOST_WAITS, 2)
-    if verdict is None and attempt.action == "click":
+    longer = f"“{name}” may need longer: wait."
+    done = yield from until(came, longer, _MOST_WAITS, 2)
+    if done is None and attempt.action == "click":
         icon = yield from now.the(Target(name), _ICONS)
         if icon is not None and now.scene.in_front(icon):
             words = f"A click on “{name}” opened nothing: double-click it."
             attempt = yield now.click(words, icon, "double_click")
-            verdict = yield from until(came, f"“{name}” may need longer: wait.", _MOST_WAITS, 2)
-    if verdict is not None:
-        return verdict
+            done = yield from until(came, longer, _MOST_WAITS, 2)
+    if done is not None:
+        return done
     effects = now.effects_of(attempt)
     if effects.altered or effects.came:
         return Done(f"I opened “{name}”, and nothing of that name is in front: {effects.words}", verified=False)
-    return Stuck(f"I started “{name}”, but no window appeared.")
+    raise StuckError(f"I started “{name}”, but no window appeared.")
 
 
-def _came(now: Now, name: str, attempt: Move) -> Verdict | None:
+def _came(now: Now, name: str, attempt: Move) -> Done | None:
     """Check for the opened window or page; None for none yet."""
     window = _new_window(now, attempt)
     if window is not None and (message := _message(now, window)):
-        return Stuck(f"I opened “{name}”, and “{message}” came.")
+        raise StuckError(f"I opened “{name}”, and “{message}” came.")
     if (front := _of_application(now, name, attempt)) is not None:
         return Done(f"{name} is open: “{front.title or front.app}” is in front")
     if window is not None and window.title:  # a window without a title may be a message whose text comes later
@@ -232,8 +216,7 @@ def _page_of(now: Now, name: str, attempt: Move) -> Element | None:
     """Return the evidence that a page is open: its new heading, or its selected row or tab."""
 
     def named(scene: Scene, roles: frozenset[str]) -> list[Element]:
-        wanted = now.names.of(name)
-        return [one for one in scene.shown(roles) if any(fit_of(one.name, each) >= WHOLE for each in wanted)]
+        return [one for one in scene.shown(roles) if now.fits(one.name, name)]
 
     chosen = [one for one in named(now.scene, _PAGES) if "selected" in one.states]
     headings = named(now.scene, _HEADINGS)
@@ -264,22 +247,13 @@ def _names_of(goal: Open) -> list[str]:
 
 def _in_open_menu(now: Now, goal: Open) -> Step | None:
     """Return a click on an item of the open menu, which takes precedence over applications."""
-    if goal.inside or now.scene.is_blank or not now.scene.menu_is_open:
+    if goal.inside or not now.scene.menu_is_open:
         return None
     for name in _names_of(goal):
         found = now.finder.best(Target(name), MENU_ITEMS)
         if found is not None and any(up.role in _MENUS for up in now.scene.parents(found)):
             return now.click(f"“{found.name}” is in the open menu: choose it.", found)
     return None
-
-
-def _menu_named(now: Now, goal: Open) -> str:
-    """Return the menu of the front window that the goal names; "" for none."""
-    if not goal.inside or goal.kind:
-        return ""
-    name = _SUBMENU.sub("", goal.inside)
-    menu = now.finder.best(Target(name), {"menu"})
-    return name if menu is not None and now.scene.in_front(menu) else ""
 
 
 def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
@@ -299,7 +273,7 @@ def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
                 break
             if now.finder.doubted(Target(name)) is not None and doubts < MOST_DOUBTS:
                 doubts += 1
-                step = wait(f"“{name}” does not answer yet: wait and look again.")
+                step = Step.wait(f"“{name}” does not answer yet: wait and look again.")
                 break
         if step is None:
             break
@@ -319,15 +293,15 @@ def _by_sight(now: Now, goal: Open, reason: str) -> Pursuit:
         if shown is None:
             break
         attempt = yield now.click(words, shown.element, action, main=False)
-        opened = partial(_opened_something, now, name, attempt)
-        if evidence := (yield from until(opened, f"“{name}” may need longer: wait.", 1)):
-            return Done(f"“{name}” is open: {evidence}")
+        evidence = partial(_opened_since, now, name, attempt)
+        if shows := (yield from until(evidence, f"“{name}” may need longer: wait.", 1)):
+            return Done(f"“{name}” is open: {shows}")
     if _ABSENT.match(reason):
-        return Stuck(f"“{name}” is not installed, and no file or folder of yours is called so.")
-    return Stuck(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
+        raise StuckError(f"“{name}” is not installed, and no file or folder of yours is called so.")
+    raise StuckError(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
 
 
-def _opened_something(now: Now, name: str, move: Move) -> str:
+def _opened_since(now: Now, name: str, move: Move) -> str:
     opened = [words for words in now.effects_of(move).windows if words.endswith("opened")]
     page = _page_of(now, name, move)
     return "; ".join(opened) or (f"{called(page)} is shown" if page is not None else "")

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.changes import Change
+from agent.core.roles import role_group
 from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
-from agent.literal.vocabulary.labels import plain
-from agent.screen.outline import Element, ShownWindow
+from agent.literal.vocabulary.lexicon import plain
+from agent.screen.outline import Element
 
+_FLEETING = role_group("fleeting")
+#: Kinds of changes that show what an action did.
+SHOWING = frozenset({"setting", "file", "clipboard"})
 #: States of the control itself, as opposed to focus or hover.
 _TELLING = frozenset({"checked", "selected", "expanded", "pressed", "disabled", "indeterminate"})
 #: Roles that are selected rather than switched on.
@@ -48,8 +52,13 @@ class Effects:
 
 def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed_now: Sequence[Change]) -> Effects:
     """Return the differences between two observations."""
-    changes = _new_changes(changed_before, changed_now)
-    windows = _windows(before.windows, now.windows)
+    changes = _of_settings_and_files(changed_before, changed_now)
+    shown = (Counter(f"“{one.title or one.app}”" for one in scene.windows) for scene in (before, now))
+    had, have = shown
+    windows = (
+        *(f"the window {name} opened" for name in have - had),
+        *(f"the window {name} is not shown any more" for name in had - have),
+    )
     old, new = _concerned(before, now), _concerned(now, before)
     silent = _silent(before, now)
     old = [one for one in old if (one.window, one.app) not in silent]
@@ -72,32 +81,33 @@ def _silent(before: Scene, now: Scene) -> set[tuple[str, str]]:
     return {(one.title, one.app) for one in now.windows} & reporting - still_reporting
 
 
-def _new_changes(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, ...]:
-    """Return the new changes of settings, files and the clipboard, in words. Windows are compared separately."""
+def new_changes(before: Sequence[Change], now: Sequence[Change]) -> list[Change]:
+    """Return the changes that were not known before."""
     known = {(change.kind, change.what, change.after) for change in before}
-    new = [one for one in now if (one.kind, one.what, one.after) not in known]
-    words = [str(one) for one in new if one.kind in ("setting", "file", "clipboard")]
+    return [one for one in now if (one.kind, one.what, one.after) not in known]
+
+
+def _of_settings_and_files(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, ...]:
+    """Return the new changes of settings, files and the clipboard, in words. Windows are compared separately."""
+    words = [str(one) for one in new_changes(before, now) if one.kind in SHOWING]
     left = {(change.kind, change.what) for change in now}
     gone = [one for one in before if (one.kind, one.what) not in left and one.kind in ("setting", "file")]
     return (*words, *(f"{one.what} is as it was" for one in gone))
 
 
-def _windows(before: Sequence[ShownWindow], now: Sequence[ShownWindow]) -> tuple[str, ...]:
-    old, new = (Counter(f"“{one.title or one.app}”" for one in windows) for windows in (before, now))
-    opened = [f"the window {name} opened" for name in (new - old)]
-    return (*opened, *(f"the window {name} is not shown any more" for name in (old - new)))
-
-
 def _concerned(scene: Scene, other: Scene) -> list[Element]:
-    """Return the elements in windows; a panel's clock and the like are left out."""
+    """Return the elements in windows that do not come and go by themselves; a panel's clock is left out, too."""
     titles = {(window.title, window.app) for window in (*scene.windows, *other.windows)}
     apps = {app for _, app in titles}
     return [
         element
-        for element in scene.lasting()
-        if (element.window, element.app) in titles
-        or element.app in apps
-        or (element.source == "words" and not element.app)
+        for element in scene.elements
+        if not any(one.role in _FLEETING for one in (element, *scene.parents(element)))
+        and (
+            (element.window, element.app) in titles
+            or element.app in apps
+            or (element.source == "words" and not element.app)
+        )
     ]
 
 

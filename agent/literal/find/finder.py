@@ -22,7 +22,7 @@ from agent.literal.find.scene import (
     holds,
 )
 from agent.literal.goals import BACKDROP, Target
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from agent.literal.vocabulary.places import find_page
 from agent.literal.vocabulary.translations import Names
 from agent.screen.outline import Element
@@ -48,6 +48,7 @@ AREAS = {
 _SIDE = 0.38
 #: Elements whose centres are nearer than this, in pixels, are one thing that is reported twice.
 _SAME_PLACE = 12
+_IN_MENUS = frozenset({"menu item", "check menu item", "radio menu item", "menu", "list item"})
 _ROWS = frozenset({"list item", "table row", "tree item"})
 #: Roles that may be named by their group and label together.
 _GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
@@ -103,11 +104,7 @@ def _part(have: Sequence[str], want: Sequence[str], share: float) -> float:
 
 
 class Finder:
-    """Finds things on one screen.
-
-    Args:
-        names: the names of things in the desktop's language.
-    """
+    """Finds things on one screen, by their names in the desktop's language."""
 
     def __init__(self, scene: Scene, names: Names | None = None) -> None:
         self.scene = scene
@@ -286,19 +283,13 @@ class Finder:
         return (
             -min(1.0, one.fit + 1 - WHOLE) if one.fit < WHOLE else -1.0,
             not scene.in_front(element),
-            self._behind_menu(element),
+            scene.menu_is_open and element.role not in _IN_MENUS,  # an open menu would receive the click instead
             "disabled" in element.states,
             -round(one.fit, 2),
             element.role in TEXTS,
             element.source != "both",  # visible text before the name of an image
             element.role not in CLICKABLE,
         )
-
-    def _behind_menu(self, element: Element) -> bool:
-        """Return whether an open menu would receive the click instead."""
-        if not self.scene.menu_is_open:
-            return False
-        return element.role not in ("menu item", "check menu item", "radio menu item", "menu", "list item")
 
     def _ordinal(self, found: list[Found], ordinal: int) -> list[Found]:
         """Return the match of that number in reading order."""

@@ -1,15 +1,20 @@
-"""OCR for screenshots without an accessibility tree, in two passes that run in parallel.
+"""OCR for screenshots without an accessibility tree: reads the words and joins them to labels, as a person sees them.
 
-The first pass reads the image itself. The second reads every pixel's difference from its surroundings, because no
-single threshold suits light text on dark, dark text on light and selected rows at once.
+There are two passes, which run in parallel. The first reads the image itself. The second reads every pixel's difference
+from its surroundings: no single threshold suits light text on dark, dark text on light and selected rows at once.
+
+A label is a run of words with ordinary spaces between them; a word in the next column starts another label. Labels
+below each other, centred or flush left, are joined too, because icon captions wrap.
 """
 
+import itertools
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from agent.core.geometry import Region, Size
-from agent.literal.vocabulary.labels import labels_of
-from agent.screen.ocr import Ocr, Word, relief
+from agent.literal.vocabulary.lexicon import plain
+from agent.screen.ocr import Box, Ocr, Word, lines_of, relief
 from agent.screen.outline import Element, Outline
 from agent.screen.words import merge
 
@@ -31,12 +36,11 @@ class Reader:
 
     def outline(self, image: "Image") -> Outline:
         """Return the labels of a screenshot as elements; boxes are in image pixels."""
-        labels = labels_of(self._words(image))
-        boxes = [Region(one.box.left, one.box.top, one.box.width, one.box.height) for one in labels]
-        elements = (
-            Element(number, "label", label.text, box, source="words")
-            for number, (label, box) in enumerate(zip(labels, boxes, strict=True), 1)
-        )
+        elements: list[Element] = []
+        for label in labels_of(self._words(image)):
+            box = Box.around(word.box for word in label)
+            text, region = " ".join(word.text for word in label), Region(box.left, box.top, box.width, box.height)
+            elements.append(Element(len(elements) + 1, "label", text, region, source="words"))
         return Outline(Size(*image.size), tuple(elements), lacks="Only the words on the screen are known.")
 
     def _words(self, image: "Image") -> list[Word]:
@@ -46,3 +50,41 @@ class Reader:
             first = pool.submit(self._plain.words, image, scale)
             second = pool.submit(self._relief.words, relief(image), scale)
             return merge([*first.result(), *second.result()])
+
+
+def labels_of(words: Iterable[Word]) -> list[list[Word]]:
+    """Return the words of each label: single lines first, then captions of two lines."""
+    runs = (list(run) for run in lines_of(word for word in words if _is_text(word)))
+    lines = [list(itertools.dropwhile(_is_icon, run)) or run for run in runs]
+    return [
+        *lines,
+        *([*upper, *lower] for upper, lower in itertools.product(lines, repeat=2) if _goes_on(upper, lower)),
+    ]
+
+
+def _is_text(word: Word) -> bool:
+    """Return whether a word is text rather than an icon misread as text."""
+    if any(char.isalnum() for char in word.text):
+        return word.confidence >= 40 or len(word.text) > 3
+    return word.confidence >= 70
+
+
+def _goes_on(upper: Iterable[Word], lower: Iterable[Word]) -> bool:
+    """Return whether two lines are one caption: centred or flush left, less than a line apart."""
+    one, other = (Box.around(word.box for word in line) for line in (upper, lower))
+    near = -2 <= other.top - one.bottom <= 0.9 * min(one.height, other.height)
+    return near and (abs(one.left - other.left) <= 4 or abs(one.center[0] - other.center[0]) <= 6)
+
+
+#: Real words of one or two letters, which are no misread icons.
+_SHORT_WORDS = frozenset(
+    "a i of on to in at by no ok go up my is it as or an do if we am pm os cd tv id ip pc us".split()  # noqa: SIM905
+)
+
+
+def _is_icon(word: Word) -> bool:
+    """Return whether a word is probably an icon read as letters: one or two characters that are no real word."""
+    text = plain(word.text)
+    if len(text) > 2 or word.text.isdigit() or text in _SHORT_WORDS:
+        return False
+    return len(word.text) <= 3

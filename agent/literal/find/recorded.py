@@ -20,11 +20,7 @@ _BESIDE = 100
 
 
 class Recorded:
-    """Finds a recipe's targets and windows on one screen.
-
-    Args:
-        names: the names of things in the desktop's language.
-    """
+    """Finds a recipe's targets and windows on one screen, by their names in the desktop's language."""
 
     def __init__(self, scene: Scene, names: Names) -> None:
         self._scene, self._names = scene, names
@@ -45,7 +41,9 @@ class Recorded:
                 one for one in inside if any(is_same(own, name) for own in (one.name, one.label) for name in names)
             ]
         else:
-            found = [one for one in inside if not one.name.strip() and (_takes_text(one) or one.role not in FIELDS)]
+            found = [
+                one for one in inside if not one.name.strip() and ("editable" in one.states or one.role not in FIELDS)
+            ]
             found = [one for one in found if "focused" in one.states] or found
         texts = {_plain(name) for text in near for name in self._names.of(text)}
         return [
@@ -128,7 +126,3 @@ def _distance(one: Region, other: Region) -> int:
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _takes_text(element: Element) -> bool:
-    return "editable" in element.states

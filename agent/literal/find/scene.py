@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.core.geometry import Region
 from agent.core.roles import role_group
-from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.lexicon import letters_of, programs_of_kind
+from agent.literal.vocabulary.lexicon import letters_of, plain, programs_of_kind
 from agent.screen.outline import Element, Outline, ShownWindow
 from agent.screen.picture_search import places_of
 
@@ -27,7 +26,6 @@ CLICKABLE = SWITCHES | AMOUNTS | FIELDS | COMBOS | CHOICES | MENU_ITEMS | BUTTON
 TEXTS = role_group("plain texts")
 #: Roles of rows in a list, which contain other elements.
 _ROWS = role_group("rows of a list")
-_FLEETING = role_group("fleeting")
 #: Words in the names of applications that only name their desktop.
 _OF_DESKTOPS = frozenset({"xfce", "xfce4", "gnome", "mate", "kde", "org", "settings"})
 #: Largest distance of a label from its control, in heights of the label.
@@ -37,10 +35,7 @@ _FAR = 34
 class Scene:
     """An outline, with the lookups that the engine needs.
 
-    Args:
-        outline: the elements and windows from the desktop.
-        read: returns an outline of OCR words, for an outline without elements; called on first access only.
-        picture: returns the screenshot.
+    `read` returns an outline of OCR words for one without elements, on first access only; `picture` the screenshot.
     """
 
     def __init__(
@@ -63,11 +58,6 @@ class Scene:
         """The elements, or the OCR words if there are none."""
         elements = self.outline.elements
         return self._read().elements if self._read is not None and not elements else elements
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether neither windows nor elements are known. Needs no OCR."""
-        return not self.windows and not self.outline.elements
 
     @cached_property
     def by_id(self) -> dict[int, Element]:
@@ -143,9 +133,10 @@ class Scene:
         return [element for element in self.elements if element.role in TEXTS and element.name.strip()]
 
     @cached_property
-    def _marked(self) -> list[Element]:
-        """Check boxes and radio buttons that may label the control beside them: "Custom DPI setting:"."""
-        return [one for one in self.elements if one.role in ("check box", "radio button") and one.name.strip()]
+    def _labelling(self) -> list[Element]:
+        """Texts, check boxes and radio buttons that may label the control beside them: "Custom DPI setting:"."""
+        marked = [one for one in self.elements if one.role in ("check box", "radio button") and one.name.strip()]
+        return [*self.texts, *marked]
 
     def text_of(self, element: Element) -> str:
         """Return an element's name, else its label, else the text beside it in its row."""
@@ -161,12 +152,13 @@ class Scene:
     def _beside(self, element: Element) -> str:
         """Return the nearest text in the same row, preferably on the left; "" for none."""
         best: tuple[float, str] | None = None
-        beside = [*self.texts, *self._marked] if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
+        beside = self._labelling if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
         rows = element.role in _ROWS and next((up for up in self.parents(element) if up.role not in _ROWS), None)
         for text in beside:
             if rows and not rows.box.contains(text.box.middle):
                 continue  # text in the pane beside a list does not name a row of the list
-            if not self._same_place(text, element) or not same_row(text.box, element.box):
+            in_one = not text.window or not element.window or (text.window, text.app) == (element.window, element.app)
+            if not in_one or not same_row(text.box, element.box):
                 continue
             if element.role in _ROWS and element.box.contains(text.box.middle):
                 continue  # one of several texts inside the row, none of which is its name
@@ -189,16 +181,8 @@ class Scene:
             for other in self.elements
         )
 
-    def _same_place(self, one: Element, other: Element) -> bool:
-        return not one.window or not other.window or (one.window, one.app) == (other.window, other.app)
-
     def named_window(self, name: str, *, kinds: bool = True) -> ShownWindow | None:
-        """Return the topmost window with that title or application, or of that kind of application; None for none.
-
-        Args:
-            name: the person's name for the window.
-            kinds: whether "text editor" matches the window of any text editor.
-        """
+        """Return the topmost window with that title or application, or with `kinds` of that kind of application."""
         return next(iter(self.windows_named(name, kinds=kinds)), None) if plain(name) else self.front
 
     def windows_named(self, name: str, *, kinds: bool = True) -> list[ShownWindow]:
@@ -221,26 +205,13 @@ class Scene:
 
     @cached_property
     def menu_is_open(self) -> bool:
-        """Whether a menu is open and shows its items."""
+        """Whether a menu is open and shows its items. Words that are read are no items."""
         return any(
             element.role in MENU_ITEMS
             and "offscreen" not in element.states
             and any(parent.role in ("menu", "popup menu") for parent in self.parents(element))
-            for element in self.elements
+            for element in self.outline.elements
         )
-
-    def readable(self) -> list[str]:
-        """Return texts in the front window, for the message that the target is not there."""
-        texts = (" ".join(element.name.split())[:40] for element in self.shown(CLICKABLE | TEXTS))
-        return list(dict.fromkeys(text for text in texts if sum(map(str.isalnum, text)) >= 2))
-
-    def lasting(self) -> list[Element]:
-        """Return the elements that do not come and go by themselves."""
-        return [
-            element
-            for element in self.elements
-            if element.role not in _FLEETING and not any(up.role in _FLEETING for up in self.parents(element))
-        ]
 
 
 def _program(window: ShownWindow) -> str:

@@ -1,17 +1,27 @@
-"""Asks a text model how to read an instruction that is beyond the grammar, or what a recipe's target is called now."""
+"""Asks a text model how to read an instruction that is beyond the grammar, or what a recipe's target is called now.
 
+The goals that it answers with, as JSON, follow from the dataclasses of `goals`. Its reading is used only if nothing in
+it is made up and nothing that the person wrote as it is, a quotation or a number, is left out.
+"""
+
+import dataclasses
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_type_hints
 
+from typing_extensions import TypedDict
+
+from agent.core.keys import UnknownKeyError, chord
 from agent.families.base import ParseFailure
 from agent.families.shared.json_calls import as_text, split_thought
 from agent.families.shared.lenient_json import first_object
-from agent.literal.goals import Question, Reading, Target
-from agent.literal.language.goal_json import BadReadingError, read_goals, schema
+from agent.literal.goals import QUOTED, SAID, Goal, Press, Question, Reading, Sayable, Target
 from agent.literal.language.grammar import check_secrets
-from agent.literal.language.refusals import check_final
-from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError
+from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, check_final
+from agent.literal.vocabulary.quotes import hide_quotes
 from agent.model.asking import ModelClient, OnProgress
 from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint
@@ -19,6 +29,13 @@ from agent.model.masked_client import MaskedClient
 from agent.model.request import ChatRequest, Message, Sampling
 from foundation.chat_stream import Usage
 from foundation.errors import MaiError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+#: Most goals of one reading.
+_MOST = 12
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 
 _SYSTEM = """\
 You translate one instruction for a desktop computer into goals, which a program then reaches one after the other. The \
@@ -38,13 +55,12 @@ old name. You get the step and the names of the things of that kind that are the
 words have changed. If none of them surely does, answer {"same": ""}."""
 
 
-class AskedModel:
-    """A text model that reads instructions and repairs steps of recipes.
+class BadReadingError(ValueError):
+    """A model's answer is no reading of the instruction. The message is the reason, as a clause."""
 
-    Args:
-        endpoint: where it is served.
-        mask: masks secrets in what leaves this computer.
-    """
+
+class AskedModel:
+    """A text model that reads instructions and repairs steps of recipes. What leaves this computer is masked."""
 
     def __init__(self, endpoint: Endpoint, mask: Callable[[str], str]) -> None:
         client = client_of(endpoint)
@@ -57,14 +73,14 @@ class AskedModel:
         if isinstance(why_not, FinalRefusalError):
             raise why_not
         check_final(instruction)
-        form = schema()
+        form = _reading_form().json_schema()
         system = _SYSTEM.format(schema=json.dumps(form, separators=(",", ":")))
         try:
             name, answer, usage = await self._asked(system, instruction, form, on_progress)
         except MaiError as error:
             raise NotUnderstoodError(f"{why_not} No model could be asked how to read it: {error}") from error
         try:
-            goals = read_goals(_object_in(answer), instruction)
+            goals = _read_goals(_object_in(answer), instruction)
         except BadReadingError as error:
             raise NotUnderstoodError(f"{why_not} {name} read it, but {error}.") from error
         check_secrets(goals)
@@ -115,3 +131,92 @@ def _object_in(text: str) -> str:
     if isinstance(found, ParseFailure):
         raise BadReadingError("its answer holds no JSON")
     return json.dumps(found[0], ensure_ascii=False)
+
+
+def _read_goals(answer: str, instruction: str) -> list[Goal]:
+    """Return the goals of an answer; none if the model found none. Raises BadReadingError."""
+    from pydantic import ValidationError
+
+    try:
+        reading: Any = _reading_form().validate_json(answer)
+    except ValidationError as error:
+        raise BadReadingError(f"it is not of the form that was asked for ({error.errors()[0]['msg']})") from error
+    goals: list[Goal] = [goal for one in reading["goals"] for goal in one.values()]
+    goals = [dataclasses.replace(goal, keys=_chord(goal)) if isinstance(goal, Press) else goal for goal in goals]
+    if goals:
+        _check(goals, unicodedata.normalize("NFC", instruction))
+    return goals
+
+
+def _check(goals: Sequence[Goal], instruction: str) -> None:
+    """Raise BadReadingError if the goals say more or less than the instruction does."""
+    quoted: list[str] = []
+    rest = hide_quotes(instruction, quoted)
+    rest = re.sub("\x00\\d+\x00", " ", rest)
+    required, written = _said_in(goals)
+    for marker, text in required:
+        if marker is QUOTED and text not in quoted:
+            raise BadReadingError(f"it would type “{text}”, and you wrote that nowhere in quotation marks")
+        if text not in instruction:
+            raise BadReadingError(f"it names “{text}”, and you did not")
+    for quotation in quoted:
+        if not any(quotation.strip() in text for text in written):
+            raise BadReadingError(f"it leaves out “{quotation}”")
+    named, meant = _numbers([rest, *quoted]), _numbers(written)
+    if lost := _numbers([rest]) - meant:
+        raise BadReadingError(f"it leaves out the number {lost.pop():g}")
+    if named and (new := meant - named):
+        raise BadReadingError(f"it names the number {new.pop():g}, and you did not")
+
+
+def _said_in(value: Any, marker: str | None = None) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the texts that the instruction must contain, with their markers; and all texts and numbers in goals."""
+    required: list[tuple[str, str]] = [(marker, value)] if marker and value else []
+    written = [value] if isinstance(value, str) else []
+    parts: list[tuple[Any, str | None]] = []
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        hints = get_type_hints(type(value), include_extras=True)
+        held = ((one, getattr(value, one.name)) for one in dataclasses.fields(value))
+        parts = [(held, _marker(hints[one.name])) for one, held in held if held != one.default]
+    elif isinstance(value, list | tuple):
+        parts = [(item, None) for item in value]
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        written = [f"{value:g}"]
+    for part, marked in parts:
+        more_said, more_written = _said_in(part, marked)
+        required, written = required + more_said, written + more_written
+    return required, written
+
+
+def _numbers(texts: Sequence[str]) -> set[float]:
+    return {abs(float(found.replace(",", "."))) for text in texts for found in _NUMBER.findall(text)}
+
+
+def _chord(goal: Press) -> tuple[str, ...]:
+    try:
+        return chord(goal.keys)
+    except UnknownKeyError as error:
+        raise BadReadingError(f"it presses no keys that there are: {error}") from error
+
+
+@cache
+def _reading_form() -> "TypeAdapter[Any]":
+    """Return the form of a reading: goals as objects with their kind as the only key, in the form of its dataclass."""
+    from pydantic import ConfigDict, Field, TypeAdapter
+
+    strict = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    for kind in (*get_args(Sayable), Target):
+        kind.__pydantic_config__ = strict
+
+    def form(name: str, fields: dict[str, Any]) -> Any:
+        typed: Any = TypedDict
+        made = typed(name, fields)
+        made.__pydantic_config__ = strict
+        return made
+
+    named: Any = Union[tuple(form(f"To{kind.__name__}", {kind.__name__: kind}) for kind in get_args(Sayable))]  # noqa: UP007
+    return TypeAdapter(form("Reading", {"goals": Annotated[list[named], Field(max_length=_MOST)]}))
+
+
+def _marker(hint: Any) -> str | None:
+    return next((mark for mark in getattr(hint, "__metadata__", ()) if mark in (SAID, QUOTED)), None)

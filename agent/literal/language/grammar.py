@@ -1,51 +1,38 @@
 """Parses an instruction into a list of goals, by a grammar rather than a language model.
 
-`sentences` splits the instruction before each verb, `refusals` rejects words that the engine cannot follow, `table`
-finds what a part says, and the `rules` build its goals. For anything else the error suggests the nearest sentence that
-the grammar understands (`suggestions`).
+`sentences` splits the instruction before each verb and refuses words that the engine cannot follow, `table` finds what
+a part says, and the `rules` build its goals. For anything else the error suggests the nearest sentence that the grammar
+understands.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from agent.core.keys import chord
-from agent.literal.goals import (
-    ArrangeWindow,
-    Click,
-    Close,
-    Goal,
-    MakeFolder,
-    Open,
-    Press,
-    Rename,
-    SaveAs,
-    Scroll,
-    Target,
-    Toggle,
-    Trash,
-    Type,
-    WriteFile,
-    target_of,
-    with_target,
-)  # fmt: skip
-from agent.literal.language.refusals import check_refusals
-from agent.literal.language.rules import builder
-from agent.literal.language.rules.base import times
+from agent.literal import goals as kinds
+from agent.literal.goals import Goal, Target, target_of, with_target
+from agent.literal.language.rules import controls, files, keyboard, windows
+from agent.literal.language.rules.keyboard import times
 from agent.literal.language.sentences import (
     FinalRefusalError,
     NotUnderstoodError,
     Part,
+    check_refusals,
     split_instruction,
     without_courtesy,
 )
-from agent.literal.language.suggestions import nearest
-from agent.literal.language.table import matches, wanted
+from agent.literal.language.table import Groups, matches, wanted
 from agent.literal.language.targets import place_name
+from agent.literal.language.wording import nearest
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.places import is_switch
+
+#: Builds the goals of a part that fits an entry of the table; None to try the next entry.
+Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
+_BUILDERS: Mapping[str, Builder] = vars(controls) | vars(files) | vars(keyboard) | vars(windows)
 
 _PLACE = re.compile(r"(?:in|inside|within|on|under) (?P<place>.+)", re.IGNORECASE)
 
@@ -119,7 +106,7 @@ class _Reader:
     def _read_literally(self, text: str) -> None:
         name = quotes.show(text, self._quoted)
         if lexicon.is_risky(name) and is_switch(name):  # "Sort folders before files"
-            self.goals.append(Toggle(Target(name), on=True))
+            self.goals.append(kinds.Toggle(Target(name), on=True))
             self._about = ""
             return
         if name.casefold() not in lexicon.shortcuts():
@@ -134,13 +121,13 @@ class _Reader:
     def _read_part(self, text: str) -> list[Goal]:
         rest, count = times(text)
         if keys := lexicon.shortcuts().get(Part(rest, self._quoted).shown(rest).casefold()):
-            return [Press(chord(keys))] * count
+            return [kinds.Press(chord(keys))] * count
         for entry, groups in matches("rules", text, self._quoted):
             if (goals := self._built(entry, text, groups)) is not None:
                 return goals
         shown = Part(text, self._quoted).shown(text)
         if is_switch(shown):  # "dark theme, please"
-            return [Toggle(Target(shown), on=True)]
+            return [kinds.Toggle(Target(shown), on=True)]
         raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
 
     def _built(self, entry: Mapping[str, Any], text: str, groups: Mapping[str, str]) -> list[Goal] | None:
@@ -150,7 +137,7 @@ class _Reader:
         """Add the goals of a part, which are at the place that was given."""
         check_secrets(goals)
         if self._place:
-            if any(isinstance(goal, Open) for goal in goals) and len(self.goals) > self._at:
+            if any(isinstance(goal, kinds.Open) for goal in goals) and len(self.goals) > self._at:
                 self._place = ""
             else:
                 goals = _placed(goals, self._place, first=len(self.goals) == self._at)
@@ -163,25 +150,30 @@ class _Reader:
             return self._about, self._about.casefold() in lexicon.programs()
         for goal in reversed(self.goals):
             match goal:
-                case Open(name):
+                case kinds.Open(name):
                     return name, True
-                case ArrangeWindow(_, name) | Close(name) if name:
+                case kinds.ArrangeWindow(_, name) | kinds.Close(name) if name:
                     return name, True
-                case MakeFolder(name, where) | Rename(_, name, where) | Trash(name, where):
+                case kinds.MakeFolder(name, where) | kinds.Rename(_, name, where) | kinds.Trash(name, where):
                     return (f"{where}/{name}" if where else name), False
-                case WriteFile(_, name) if name:
+                case kinds.WriteFile(_, name) if name:
                     return name, False
-                case Type():
+                case kinds.Type():
                     return "", False
                 case _ if (target := target_of(goal)) is not None:
                     return target.name, False
         return "", False
 
 
+def builder(name: str) -> Builder:
+    """Return the builder that an entry of the table names: the function `_NAME` of one of the `rules`."""
+    return _BUILDERS[f"_{name}"]
+
+
 def check_secrets(goals: Sequence[Goal]) -> None:
     """Raise FinalRefusalError for goals that would enter a password or the like."""
     for goal in goals:
-        target = None if isinstance(goal, Click | Toggle) else target_of(goal)
+        target = None if isinstance(goal, kinds.Click | kinds.Toggle) else target_of(goal)
         if target is not None and _SECRET.search(f"{target.name} {target.whole}"):
             raise FinalRefusalError("I do not enter passwords or the like: please do that yourself.")
 
@@ -206,19 +198,21 @@ def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
     placed: list[Goal] = []
     for goal in goals:
         match goal:
-            case Open() | Scroll():
+            case kinds.Open() | kinds.Scroll():
                 placed.append(replace(goal, inside=goal.inside or place))
-            case MakeFolder() | Rename() | Trash():
+            case kinds.MakeFolder() | kinds.Rename() | kinds.Trash():
                 is_manager = place.casefold() in applications["file_managers"]
                 placed.append(replace(goal, where=goal.where or ("" if is_manager else place)))
-            case Type(text, None) if place.casefold() in applications["editors"]:
-                placed.append(WriteFile(text, editor="" if place.casefold() in ("text editor", "editor") else place))
-            case Type(text, None) if re.search(r"\b(?:field|box|bar|entry|search)$", place, re.IGNORECASE):
-                placed.append(Type(text, Target(place, "entry")))
+            case kinds.Type(text, None) if place.casefold() in applications["editors"]:
+                placed.append(
+                    kinds.WriteFile(text, editor="" if place.casefold() in ("text editor", "editor") else place)
+                )
+            case kinds.Type(text, None) if re.search(r"\b(?:field|box|bar|entry|search)$", place, re.IGNORECASE):
+                placed.append(kinds.Type(text, Target(place, "entry")))
             case _ if (target := target_of(goal)) is not None:
                 placed.append(with_target(goal, replace(target, inside=target.inside or place)))
             case _:
-                placed.extend([Open(place), goal] if first and not placed else [goal])
+                placed.extend([kinds.Open(place), goal] if first and not placed else [goal])
     return placed
 
 
@@ -232,7 +226,7 @@ def _through_tabs(goals: Sequence[Goal]) -> list[Goal]:
             through.append(goal)
             continue
         window = re.sub("^the ", "", found["window"] or found["owner"], flags=re.IGNORECASE)
-        tab = Click(Target(found["tab"] or found["own"], "page tab", inside=window))
+        tab = kinds.Click(Target(found["tab"] or found["own"], "page tab", inside=window))
         if tab not in through:
             through.append(tab)
         through.append(with_target(goal, replace(target, inside=window)))
@@ -244,7 +238,7 @@ def _joined(goals: Sequence[Goal]) -> list[Goal]:
     joined: list[Goal] = []
     for goal in goals:
         before = joined[-1] if joined else None
-        if isinstance(goal, SaveAs) and goal.name and isinstance(before, WriteFile) and not before.save_as:
+        if isinstance(goal, kinds.SaveAs) and goal.name and isinstance(before, kinds.WriteFile) and not before.save_as:
             joined[-1] = replace(before, save_as=goal.name)
         else:
             joined.append(goal)
@@ -253,9 +247,9 @@ def _joined(goals: Sequence[Goal]) -> list[Goal]:
 
 def _in_one_text(goals: list[Goal]) -> list[Goal]:
     """Begin in the editor that only the end names: "type A, press Enter and type B in the text editor"."""
-    *before, last = goals or [Press(())]
-    typed = all(isinstance(one, Press) or (isinstance(one, Type) and one.into is None) for one in before)
-    if not (typed and before and isinstance(before[0], Type) and isinstance(last, WriteFile)):
+    *before, last = goals or [kinds.Press(())]
+    typed = all(isinstance(one, kinds.Press) or (isinstance(one, kinds.Type) and one.into is None) for one in before)
+    if not (typed and before and isinstance(before[0], kinds.Type) and isinstance(last, kinds.WriteFile)):
         return goals
-    saved = [SaveAs(last.save_as)] if last.save_as else []
-    return [WriteFile(before[0].text, editor=last.editor), *before[1:], Type(last.text), *saved]
+    saved = [kinds.SaveAs(last.save_as)] if last.save_as else []
+    return [kinds.WriteFile(before[0].text, editor=last.editor), *before[1:], kinds.Type(last.text), *saved]

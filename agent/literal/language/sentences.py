@@ -1,4 +1,8 @@
-"""Splits an instruction into parts, one for each verb, and removes polite phrases."""
+"""Splits an instruction into parts, one for each verb, removes polite phrases, and refuses what cannot be followed.
+
+Words that negate an instruction, make it conditional, or leave open what is meant are refused: without them the engine
+would do the opposite of the request. They are allowed within labels.
+"""
 
 import re
 import unicodedata
@@ -8,6 +12,7 @@ from functools import cache
 
 from agent.literal.language.table import Table, matches
 from agent.literal.vocabulary import lexicon, quotes
+from foundation.configs import load_config
 
 #: Most characters of an instruction, in total and outside quotation marks.
 _MOST = 100_000
@@ -16,6 +21,26 @@ _MOST_UNQUOTED = 4000
 _MOST_PART = 400
 _CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
 _TYPING = re.compile(r"(?:type|write|enter|input|paste)\b", re.IGNORECASE)
+
+#: "all" and similar words in expressions that do not mean several things.
+_HARMLESS = re.compile(
+    r"all the way|both (?=\S+ and )|some(?= text| more\b)|any more|not so (?=\w+$)"
+    r"|\breplace (?:all|every|each)(?= (?:(?:occurrences?|instances?) of )?\x00)"
+    r"|^close (?:all|every|everything)(?: (?:the|other|open|windows?|apps?|applications?|programs?))*"
+    r",? (?:but|except|other)\b",
+    re.IGNORECASE,
+)
+#: Verbs for switches, and the least words of their label before a clause in it.
+_SWITCHED = re.compile(r"(?:enable|disable|(?:de)?activate|(?:un)?check|(?:un)?tick|(?:turn|switch) (?:on|off)) ", re.I)
+_FROM_A_LABEL = 3
+_CLAUSE = re.compile(
+    r" (?:it|the|this|that|these|there|you|i|we|he|she|they|my|your|a|an|any|possible|needed|necessary|shown|available|"
+    r"present|asked|prompted|visible|not|so|required|tomorrow|then|done|finished|ready)\b",
+    re.IGNORECASE,
+)
+#: Conditions and times that are refused even if a model reads the instruction. "When" and similar words are final only
+#: at the beginning of a part: "focus windows when the mouse enters them" names a setting.
+_FINAL_CONDITION = re.compile(r"if|unless|in case|provided|depending|until|till|as soon as|as long as|whenever", re.I)
 
 
 class NotUnderstoodError(ValueError):
@@ -94,7 +119,9 @@ _ASIDE = re.compile(
 def _without_reasons(text: str) -> str:
     """Remove the reason before an instruction. A complaint stays, because it may name what "it" refers to."""
     reason = _REASON_BEFORE.fullmatch(text)
-    if reason is not None and not _is_complaint(without_courtesy(reason["why"])):
+    why = without_courtesy(reason["why"]) if reason is not None else ""
+    tables: tuple[Table, ...] = ("phrases", "wishes")
+    if reason is not None and not any(True for table in tables for _ in matches(table, why, [])):
         text = reason["what"]
     return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
 
@@ -109,11 +136,6 @@ def _without_gerunds(text: str) -> str:
     more = re.compile(rf"(?P<joint>(?:,| and| then)(?: then| also)? )(?P<verb>{verbs})\b", re.IGNORECASE)
     rest = more.sub(lambda found: found["joint"] + _infinitive(found["verb"]), text[first.end() :])
     return text[: first.end()] + rest
-
-
-def _is_complaint(text: str) -> bool:
-    tables: tuple[Table, ...] = ("phrases", "wishes")
-    return any(next(matches(table, text, []), None) is not None for table in tables)
 
 
 def without_courtesy(text: str) -> str:
@@ -137,7 +159,8 @@ def _pieces(text: str) -> Iterator[str]:
     typing = False
     for sentence in re.split(r"(?<=[.!?])\s+(?=\S)", text):
         pieces = _joints().split(sentence)
-        if typing and not _verb_first().match(without_courtesy(pieces[0])):
+        first = re.match(rf"{lexicon.verbs()}(?![\w’'-])", without_courtesy(pieces[0]), re.IGNORECASE)
+        if typing and first is None:
             raise NotUnderstoodError("What to type goes over several sentences: put it in quotation marks.")
         kept = ""
         for piece in pieces:
@@ -174,11 +197,6 @@ def _joints() -> re.Pattern[str]:
 
 
 @cache
-def _verb_first() -> re.Pattern[str]:
-    return re.compile(rf"{lexicon.verbs()}(?![\w’'-])", re.IGNORECASE)
-
-
-@cache
 def _courtesy() -> tuple[re.Pattern[str], ...]:
     table = lexicon.config()
     both = lexicon.either([*table["courtesy_before"], *table["courtesy_after"]])
@@ -193,3 +211,66 @@ def _courtesy() -> tuple[re.Pattern[str], ...]:
 
 def _infinitive(gerund: str) -> str:
     return next((verb for verb in lexicon.verb_list() if lexicon.gerund(verb) == gerund.casefold()), gerund)
+
+
+def check_refusals(text: str, *, final_only: bool = False) -> None:
+    """Raise NotUnderstoodError for the first word that the engine cannot follow, with advice.
+
+    The error is a FinalRefusalError if no reading could do what the word says; with `final_only` it always is.
+    """
+    harmless = [match.span() for match in _HARMLESS.finditer(text)]
+    for match in _words().finditer(text):
+        if any(start <= match.start() < end for start, end in harmless) or (
+            match["left"] is None and _in_label(text, match)
+        ):
+            continue
+        kind = match.lastgroup or "condition"
+        depends = kind == "condition" and (match.start() == 0 or bool(_FINAL_CONDITION.fullmatch(match[0])))
+        final = kind in ("time", "question") or depends
+        if final_only and not final:
+            continue
+        error = FinalRefusalError if final else NotUnderstoodError
+        why = load_config("grammar.toml")["refused"][kind]["why"].format(match[0])
+        raise error(f"{why}. If it is part of a name, put the name in quotation marks.")
+
+
+def check_final(instruction: str) -> None:
+    """Raise FinalRefusalError if an instruction says anything that no reading of it could do."""
+    for piece in split_instruction(instruction)[0]:
+        check_refusals(piece, final_only=True)
+
+
+def _in_label(text: str, match: re.Match[str]) -> bool:
+    """Return whether the word belongs to a label: it follows a verb that takes one, and the label is capitalized."""
+    verb = _label_verb().match(text)
+    if verb is None or verb.end() > match.start():
+        return False
+    before, after = text[verb.end() : match.start()], text[match.end() :]
+    if not before.strip():  # "click Don't Save", "choose Never", "set screen blank to never", "tick When resizing"
+        if match.lastgroup == "condition":
+            return match[0][0].isupper() and bool(after) and not _CLAUSE.match(after)
+        return match.lastgroup == "negation" and (match[0][0].isupper() or verb["value"] is not None)
+    words = before.split()
+    if not words[0][0].isupper() or not after:
+        return False
+    switched = _SWITCHED.match(text) and len(words) >= _FROM_A_LABEL and any(word.islower() for word in words)
+    if _CLAUSE.match(after):  # "tick Show a warning if a job is running", but not "turn on Night Light if it is dark"
+        return bool(switched)
+    if match.lastgroup == "quantity":  # "Show all windows"
+        return True
+    return len(words) >= 2 and any(word.islower() for word in words)  # "Hide title of windows when maximized"
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    kinds = (f"(?P<{kind}>{entry['words']})" for kind, entry in load_config("grammar.toml")["refused"].items())
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(kinds)})(?![\w-])", re.IGNORECASE)
+
+
+@cache
+def _label_verb() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?:(?P<value>(?:choose|select|pick|(?:set|change|switch) .+? to))|{lexicon.label_verbs()})"
+        r"(?: (?:the|a|option|box|check ?box|called|named|labelled))* ",
+        re.IGNORECASE,
+    )

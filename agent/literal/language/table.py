@@ -34,10 +34,7 @@ _MOST_OF_A_NAME = 60
 def matches(table: Table, text: str, quoted: list[str]) -> Iterator[tuple[Mapping[str, Any], Groups]]:
     """Yield the entries that fit a part of an instruction, with the arguments of their builders.
 
-    Args:
-        table: the list to search.
-        text: the part, with its quotations and known names hidden.
-        quoted: what is hidden. Names that an argument of a phrase holds are added.
+    `quoted` is what is hidden in the part. Names that an argument of a phrase holds are added to it.
     """
     says = (text,) if table == "rules" else _spellings(text, quoted)
     for spelling in says:

@@ -66,16 +66,10 @@ _SAYS = re.compile(
 
 
 def read_target(part: Part, text: str, *, kinds: bool = True, places: bool = True) -> Target:
-    """Parse a piece of an instruction as a target.
+    """Parse a piece of a part as a target. Raises NotUnderstoodError if it, or what "it" refers to, names nothing.
 
-    Args:
-        part: the part that contains the piece.
-        text: the piece.
-        kinds: whether to read a kind of control ("button") as the role rather than a part of the name.
-        places: whether to read "in Y" and "under Y" as its place.
-
-    Raises:
-        NotUnderstoodError: the piece names nothing, or "it" refers to nothing.
+    `kinds`: read a kind of control ("button") as the role rather than a part of the name. `places`: read "in Y" and
+    "under Y" as its place.
     """
     text = text.strip(" ,.:")
     if part.shown(text).casefold() in _PRONOUNS:

@@ -1,8 +1,11 @@
-"""Describes goals and targets in words for messages."""
+"""What the engine says: describes goals and targets, and suggests the nearest sentence that it understands."""
+
+from functools import cache
 
 from agent.core.actions import shorten
 from agent.literal import goals
-from agent.literal.vocabulary.lexicon import ordinal_word
+from agent.literal.vocabulary.lexicon import config, ordinal_word
+from agent.literal.vocabulary.places import names_of_things
 
 #: The instructions that the engine understands, for error messages.
 UNDERSTOOD = (
@@ -10,6 +13,12 @@ UNDERSTOOD = (
     "enable X, disable X, select X, close; joined by and, then and commas"
 )
 _LONGEST = 40
+#: Similarity from which a word counts as a misspelled verb, of 100.
+_ALIKE = 75
+#: Similarity from which an example sentence is suggested, of 100.
+_NEAR = 60
+
+_QUESTIONS = frozenset("what who where why when which how is are was".split())  # noqa: SIM905
 
 
 def describe_goal(goal: goals.Goal) -> str:
@@ -80,3 +89,32 @@ def describe_target(target: goals.Target) -> str:
 
 def _in(place: str) -> str:
     return f" in “{place}”" if place else ""
+
+
+def nearest(text: str) -> str:
+    """Return a suggestion with a leading space; "" if nothing is near."""
+    if (suggestion := _nearest(" ".join(text[:200].split()))) is None:
+        return ""
+    return f" The nearest that I understand: “{suggestion}”."
+
+
+@cache
+def _nearest(text: str) -> str | None:
+    from rapidfuzz import fuzz, process
+
+    words = text.split(" ")
+    if not words[0]:
+        return None
+    verbs = [verb for verb in config()["verbs"].split() if len(verb) > 2]
+    best = process.extractOne(words[0].casefold(), verbs, scorer=fuzz.ratio, score_cutoff=_ALIKE)
+    if words[0].casefold() in _QUESTIONS:
+        return None
+    if best is not None and best[0] != words[0].casefold() and len(words) > 1:
+        return f"{best[0]} {' '.join(words[1:])}"
+    things = [name for name in names_of_things() if len(name) > 8 and f" {name} " in f" {text.casefold()} "]
+    if things:
+        return f"turn on {max(things, key=len)}"
+    examples = config()["examples"]["sentences"]
+    same_verb = [example for example in examples if example.split(" ")[0] == words[0].casefold()]
+    found = process.extractOne(text, same_verb or examples, scorer=fuzz.ratio, score_cutoff=0 if same_verb else _NEAR)
+    return None if found is None else str(found[0])

@@ -1,6 +1,7 @@
 """The grammar's words from `configs/sentences.toml`, compiled for matching."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -22,6 +23,15 @@ ORDINALS = {word: at for at, word in enumerate(_FIRST_TO_LAST, 1)} | {
 def config() -> Mapping[str, Any]:
     """Return the table of `configs/sentences.toml`."""
     return load_config("sentences.toml")
+
+
+def plain(text: str) -> str:
+    """Return a text in lower case, without accents and punctuation around words; a text of symbols alone is kept."""
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    letters = "".join(char for char in decomposed if not unicodedata.combining(char))
+    words = [re.sub(r"^[^\w+\-=/*%]+|[^\w+\-=/*%]+$", "", word) for word in letters.split()]
+    joined = " ".join(word for word in words if word)
+    return joined or " ".join(letters.split())
 
 
 def either(words: Iterable[str]) -> str:

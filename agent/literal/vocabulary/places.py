@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
 
-from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import plain
 from foundation.configs import load_config
 
 Desktop: TypeAlias = Literal["xfce", "gnome", "kde", "cinnamon", "mate"]
@@ -50,14 +50,14 @@ class Place:
     desktop_file: str  # of that application or settings panel, without ".desktop"; "" for none
     window: str  # English title of the window that opens
     path: tuple[str, ...]  # tabs, rows and menus that lead to the control, outermost first
-    control: str  # the control's label; "" if it has none and is identified by role and `under`
-    role: str  # the control's AT-SPI role
-    under: str  # the heading above or label beside it
     choices: tuple[str, ...]  # for a control that is no switch: patterns of the choice, best first ("*-dark")
-    above: int  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
-    unit: str  # the unit of its control, if the control does not show it: "ms"
-    unset: float  # the value in effect if nothing is set, although the control shows less; 0 for none
     settings: tuple[Setting, ...]  # any of them proves the change
+    control: str = ""  # the control's label; "" if it has none and is identified by role and `under`
+    role: str = ""  # the control's AT-SPI role
+    under: str = ""  # the heading above or label beside it
+    above: int = 0  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
+    unit: str = ""  # the unit of its control, if the control does not show it: "ms"
+    unset: float = 0  # the value in effect if nothing is set, although the control shows less; 0 for none
 
     @property
     def is_switch(self) -> bool:
@@ -96,15 +96,10 @@ def find_places(name: str, desktop: Desktop, *, on: bool = True) -> list[Place]:
     ]
 
 
-def find_page(
-    name: str, desktop: Desktop, labels: Callable[[str], Iterable[str]] = lambda label: (label,)
-) -> Place | None:
+def find_page(name: str, desktop: Desktop, labels: Callable[[str], Iterable[str]]) -> Place | None:
     """Return a page or settings panel ("privacy", "the mouse settings") as a place without a control; or None.
 
-    Args:
-        name: the person's name for it.
-        desktop: the desktop whose table to search.
-        labels: returns the label and its translations.
+    `labels` returns a label and its translations.
     """
     wanted = _bare(name)
     pages = load_config(f"places/{desktop}.toml")["pages"].values()
@@ -136,17 +131,13 @@ def _bare(name: str) -> str:
 def is_switch(name: str) -> bool:
     """Return whether a known thing is a switch on any desktop, or has no place in any table."""
     entries = _entries(name)
-    return entries is not None and (
-        not entries or any("on" in entry or entry.get("role") in _SWITCHES for entry in entries)
-    )
+    return entries == [] or any("on" in entry or entry.get("role") in _SWITCHES for entry in entries or ())
 
 
 def is_choice(name: str) -> bool:
     """Return whether a thing is a choice from a list on all desktops that have it: "hinting full" is no number."""
-    entries = _entries(name)
-    return bool(entries) and all(
-        one.get("role") in ("combo box", "radio button", "table cell") for one in entries or ()
-    )
+    roles = [entry.get("role") for entry in _entries(name) or ()]
+    return bool(roles) and all(role in ("combo box", "radio button", "table cell") for role in roles)
 
 
 def _entries(name: str) -> list[Mapping[str, Any]] | None:
@@ -179,12 +170,7 @@ def _place(thing: str, page: Mapping[str, Any], entry: Mapping[str, Any], *, on:
         desktop_file=page.get("file", ""),
         window=page.get("window", page["app"]),
         path=(*page.get("path", ()), *entry.get("path", ())),
-        control=entry.get("control", ""),
-        role=entry.get("role", ""),
-        under=entry.get("under", ""),
         choices=tuple(entry.get("on" if on else "off", ())),
-        above=entry.get("above", 0),
-        unit=entry.get("unit", ""),
-        unset=entry.get("unset", 0),
         settings=tuple(settings),
+        **{key: entry[key] for key in ("control", "role", "under", "above", "unit", "unset") if key in entry},
     )

@@ -7,6 +7,14 @@ _PAIRS = {
     "'": "'", '"': '"', "“": "”", "‘": "’", "`": "`",
     "«": "»", "»": "«", "„": "“”", "‚": "‘’", "‹": "›", "›": "‹", "”": "”",
 }  # fmt: skip
+_OPENING = re.compile("(?<![^\\W_])'|[\"“‘`«»„‚‹›”]")
+
+
+def _closing(ends: str) -> re.Pattern[str]:
+    return re.compile("|".join(rf"{end}(?![^\W_])" if end in "'’" else end for end in ends))
+
+
+_CLOSING = {mark: _closing(ends) for mark, ends in _PAIRS.items()}
 _MARK = re.compile("[\x00\x01](\\d+)[\x00\x01]")
 #: The text before a part of an instruction.
 _BEGINS = re.compile(r"(?:^|[,.;:!?\n]|\b(?:and|then|but|please|to))\s*$", re.IGNORECASE)
@@ -17,23 +25,24 @@ _ONE = re.compile("\\s*([\x00\x01])(\\d+)\\1\\s*")
 
 
 def hide_quotes(text: str, quoted: list[str]) -> str:
-    """Replace each quotation by a placeholder and append it to `quoted`, in linear time.
+    """Replace each quotation by a placeholder and append it to `quoted`.
 
     An apostrophe within a word neither opens nor closes a quotation. An unpaired mark is kept.
     """
-    closing = _next_closing(text)
-    kept: list[str] = []
-    at = 0
-    while at < len(text):
-        end = closing[at].get(text[at], -1) if text[at] in _PAIRS and _may_open(text, at) else -1
-        if end <= at:
-            kept.append(text[at])
-            at += 1
+    kept, at = "", 0
+    unpaired: set[str] = set()  # marks that nothing closes any more, so that long texts are read only once
+    for opening in _OPENING.finditer(text):
+        mark = opening[0]
+        if opening.start() < at or mark in unpaired:
             continue
-        kept.append(f"\x00{len(quoted)}\x00")
-        quoted.append(text[at + 1 : end])
-        at = end + 1
-    return "".join(kept)
+        closing = _CLOSING[mark].search(text, opening.end())
+        if closing is None:
+            unpaired.add(mark)
+            continue
+        kept += f"{text[at : opening.start()]}\x00{len(quoted)}\x00"
+        quoted.append(text[opening.end() : closing.start()])
+        at = closing.end()
+    return kept + text[at:]
 
 
 def hide_names(text: str, names: re.Pattern[str], verbs: re.Pattern[str], quoted: list[str]) -> str:
@@ -72,21 +81,3 @@ def only_quotation(text: str, quoted: list[str], *, names: bool = False) -> str 
     """Return the quotation if it is the whole text, else None. With `names`, a hidden name counts too."""
     match = _ONE.fullmatch(text)
     return quoted[int(match[2])] if match and (names or match[1] == "\x00") else None
-
-
-def _may_open(text: str, at: int) -> bool:
-    return text[at] != "'" or at == 0 or not text[at - 1].isalnum()
-
-
-def _next_closing(text: str) -> list[dict[str, int]]:
-    """Return, for the position of each opening mark, the position of its next closing mark."""
-    following: dict[str, int] = {}
-    result: list[dict[str, int]] = [{}] * len(text)
-    for at in range(len(text) - 1, -1, -1):
-        char = text[at]
-        if char in _PAIRS:
-            ends = [following[close] for close in _PAIRS[char] if close in following]
-            result[at] = {char: min(ends)} if ends else {}
-        if char not in "'’" or at + 1 == len(text) or not text[at + 1].isalnum():
-            following[char] = at
-    return result

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agent.core.actions import Button
 from agent.literal.goals import BACKDROP, ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
-from agent.literal.language.rules.base import is_described, times
+from agent.literal.language.rules.keyboard import is_described, times
 from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, Part
 from agent.literal.language.table import Groups, fragment
 from agent.literal.language.targets import place_name, read_target, read_targets, split_list

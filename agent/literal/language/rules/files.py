@@ -3,7 +3,7 @@
 import re
 
 from agent.literal.goals import Calculate, Goal, MakeFolder, Rename, ReplaceText, SaveAs, Transfer, Trash, WriteFile
-from agent.literal.language.rules.base import text_to_type
+from agent.literal.language.rules.keyboard import text_to_type
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.table import Groups, fragment
 from agent.literal.language.targets import place_name, read_target, split_list

@@ -1,17 +1,24 @@
-"""Builders for keys, text, scrolling and waiting."""
+"""Builders for keys, text, scrolling and waiting; and what others need of them: texts to type, and how often."""
 
 import re
 from typing import Any
 
 from agent.core.keys import MODIFIERS, UnknownKeyError, chord
 from agent.literal.goals import Click, Goal, Press, Scroll, Target, Type, Wait
-from agent.literal.language.rules.base import is_described, text_to_type, times
 from agent.literal.language.sentences import NotUnderstoodError, Part
-from agent.literal.language.table import Groups
+from agent.literal.language.table import Groups, fragment
 from agent.literal.language.targets import place_name, read_target
 from agent.literal.vocabulary.numbers import number_of
 
 _MOST_SECONDS = 60.0
+#: Verbs that are followed by literal text.
+_WRITING = re.compile(r"(?:write|type|enter)\b|.+: ?", re.IGNORECASE)
+_TIMES = ("once", "twice", "thrice")
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_COUNT = re.compile(
+    rf" (?:(?P<word>{'|'.join(_TIMES)})|(?P<number>\d{{1,2}}|{'|'.join(_NUMBERS)}) ?(?:times|x))$", re.IGNORECASE
+)
+_MOST_TIMES = 20
 
 
 def _press(part: Part, match: Groups) -> list[Goal]:
@@ -88,3 +95,33 @@ def _wait(_part: Part, match: Groups) -> list[Goal]:
     amount = (number_of(match["amount"]) if match["amount"] else None) or 1.0
     amount *= {"ms": 0.001, "mil": 0.001, "min": 60}.get(match["unit"][:3].lower(), 1)
     return [Wait(min(max(amount, 0.1), _MOST_SECONDS))]
+
+
+def text_to_type(part: Part, text: str, verb: str) -> str:
+    """Return the text to type: a quotation, or the plain words after write, type or enter.
+
+    Raises NotUnderstoodError for anything else, which may be a description of the text or no text at all.
+    """
+    if (quotation := part.quotation(text)) is not None:
+        return quotation.replace("\\n", "\n").replace("\\t", "\t")
+    shown = part.shown(text)
+    if "\x00" in text:
+        raise NotUnderstoodError(f"I do not understand “{shown}”: what to type is in quotes, and more follows.")
+    if not _WRITING.match(verb) or is_described(shown):
+        raise NotUnderstoodError(f"I do not know whether to type “{shown}”: put what to type in quotation marks.")
+    return shown
+
+
+def is_described(shown: str) -> bool:
+    """Return whether unquoted words may describe a text or a place instead of being the text."""
+    return re.search(fragment("describes"), shown, re.IGNORECASE) is not None
+
+
+def times(text: str) -> tuple[str, int]:
+    """Split "three times" off the end of a text, and return the text and the count."""
+    match = _COUNT.search(text)
+    if match is None:
+        return text, 1
+    word = (match["word"] or match["number"]).lower()
+    words = next((words for words in (_TIMES, _NUMBERS) if word in words), None)
+    return text[: match.start()], max(1, min(words.index(word) + 1 if words else int(word), _MOST_TIMES))

@@ -8,19 +8,25 @@ import re
 from collections.abc import Iterator
 
 from agent.core.changes import Change
-from agent.literal.do.files.dialogs import (
+from agent.literal.do.documents import (
     empty,
-    field_held,
+    field_holds,
     focused_entry,
     fresh,
+    last_name,
     leave,
+    name_field,
+    names_it,
+    of_several,
+    open_file,
+    open_step,
     replace_name,
     seen,
     shown_or_left,
+    type_name,
     typed_text,
-)
-from agent.literal.do.files.opening import last_name, names_it, of_several, open_file, open_step
-from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, Verdict, opened, press, start, type_in, until
+)  # fmt: skip
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, StuckError, opened, surely
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import MakeFolder, Open, Rename, Transfer, Trash
 from agent.screen.outline import ShownWindow
@@ -45,32 +51,29 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
     """Create a folder."""
     parent, name = _split(goal.name, goal.where)
     if not _is_name(name):
-        return Stuck(f"“{goal.name}” cannot be the name of a folder.")
-    if (stuck := (yield from _to_folder(now, parent or "~", anywhere=not parent))) is not None:
-        return stuck
+        raise StuckError(f"“{goal.name}” cannot be the name of a folder.")
+    yield from _to_folder(now, parent or "~", anywhere=not parent)
     if _lists(now, name):
-        return Stuck(f"“{name}” exists already in “{_front_title(now)}”.")
+        raise StuckError(f"“{name}” exists already in “{_front_title(now)}”.")
     folder = _front_folder(now)
     if not parent and name.casefold() in map(str.casefold, (folder, *now.names.of(folder))):
-        return Stuck(  # without a place, the open folder itself is meant, rarely a folder of the same name in it
+        raise StuckError(  # without a place, the open folder itself is meant, rarely a folder of the same name in it
             f"“{name}” exists already: it is the folder that is open. For one within it, say “in {name}”."
         )
-    request = yield press(f"Make a new folder in “{folder}”.", "ctrl+shift+n")
+    request = yield Step.press(f"Make a new folder in “{folder}”.", "ctrl+shift+n")
     made = yield from seen(lambda: focused_entry(now) or _new_folders(now, request), "The field for the name")
     if not made:
         return (yield from leave(now, "I found no field for a new folder's name."))
     if isinstance(made, list):  # Nemo and others: the name is edited in place, which the tree does not report
-        name = typed_text((yield type_in(f"“{made[0]}” was made at once, and waits for its name.", name)), name)
+        name = typed_text((yield Step.type(f"“{made[0]}” was made at once, and waits for its name.", name)), name)
     else:
         yield empty()  # the default name is selected
-        name = typed_text((yield type_in(f"Call it “{name}”.", name)), name)
-        if not (yield from field_held(now, name, "The name")):
-            return (yield from leave(now, f"The field does not hold “{name}”."))
+        name = yield from type_name(now, f"Call it “{name}”.", name)
     failed = f"I could not create the folder “{name}”"
     return (yield from _called(now, name, f"Create “{name}”.", failed, request))
 
 
-def enter_folder(now: Now, name: str) -> Steps[Verdict | None]:
+def enter_folder(now: Now, name: str) -> Steps[Done | None]:
     """Go to a folder: into the folder that the file manager in front shows, else to one in the home.
 
     A click would only select it. None if there is no such folder, or no file manager in front.
@@ -78,22 +81,23 @@ def enter_folder(now: Now, name: str) -> Steps[Verdict | None]:
     if _file_manager(now) is None:
         return None
     if not _lists(now, name):
-        folder = yield from open_file(now, Open(name, "folder"))
-        return None if isinstance(folder, Stuck) else folder
-    if (stuck := (yield from _select(now, name, ""))) is not None:
-        return stuck
+        try:
+            return (yield from open_file(now, Open(name, "folder")))
+        except StuckError:
+            return None
+    yield from _select(now, name, "")
     texts = (one.name for one in now.scene.shown(without="") if one.role in TEXTS | {"status bar"})
     if any(name in text and _SIZE.search(text) for text in texts):
-        return Stuck(f"“{name}” is a file and no folder: say “open {name}” to open it.")  # it may be a program
-    yield press(f"“{name}” is selected: open it.", "enter", main=True)
+        raise StuckError(f"“{name}” is a file and no folder: say “open {name}” to open it.")  # it may be a program
+    yield Step.press(f"“{name}” is selected: open it.", "enter", main=True)
 
     def is_open() -> Done | None:
         front = _file_manager(now)
         shown = front is not None and names_it(front.title, name)
         return Done(f"“{name}” is open: the window “{_front_title(now)}” is in front") if shown else None
 
-    done = yield from until(is_open, f"“{name}” may need longer: wait.", _MOST_WAITS)
-    return done or Stuck(f"I opened “{name}”, but no window of that name appeared.")
+    failed = f"I opened “{name}”, but no window of that name appeared."
+    return (yield from surely(is_open, f"“{name}” may need longer: wait.", failed, _MOST_WAITS))
 
 
 def rename(now: Now, goal: Rename) -> Pursuit:
@@ -101,22 +105,17 @@ def rename(now: Now, goal: Rename) -> Pursuit:
     parent, old = _split(goal.old, goal.where)
     new = last_name(goal.new)
     if goal.new.rpartition("/")[0] not in ("", parent):
-        return Stuck(f"“{goal.new}” is no new name: it would move “{old}”.")
+        raise StuckError(f"“{goal.new}” is no new name: it would move “{old}”.")
     if not _is_name(new):
-        return Stuck(f"“{goal.old}” cannot be renamed to “{goal.new}”.")
-    if (stuck := (yield from _select(now, old, parent))) is not None:
-        return stuck
+        raise StuckError(f"“{goal.old}” cannot be renamed to “{goal.new}”.")
+    yield from _select(now, old, parent)
     if _lists(now, new):
-        return Stuck(f"“{new}” exists already in “{_front_title(now)}”.")
-    yield press(f"“{old}” is selected: rename it.", "f2")
-    field = yield from seen(lambda: focused_entry(now), "The field for the name")
-    if field is None:
-        return (yield from leave(now, f"I found no field to rename “{old}”."))
+        raise StuckError(f"“{new}” exists already in “{_front_title(now)}”.")
+    yield Step.press(f"“{old}” is selected: rename it.", "f2")
+    field = yield from name_field(now, "The field for the name", f"I found no field to rename “{old}”.")
     if (field.value or "") != old:
         return (yield from leave(now, f"The field to rename “{old}” holds “{field.value}”: I rename nothing."))
-    new = yield from replace_name(f"Call it “{new}”.", new)
-    if not (yield from field_held(now, new, "The name")):
-        return (yield from leave(now, f"The field does not hold “{new}”."))
+    new = yield from replace_name(now, f"Call it “{new}”.", new)
     failed = f"I could not rename “{old}” to “{new}”"
     return (yield from _called(now, new, f"Rename “{old}” to “{new}”.", failed))
 
@@ -124,9 +123,8 @@ def rename(now: Now, goal: Rename) -> Pursuit:
 def trash(now: Now, goal: Trash) -> Pursuit:
     """Move something to the trash."""
     parent, name = _split(goal.name, goal.where)
-    if (stuck := (yield from _select(now, name, parent))) is not None:
-        return stuck
-    acted = yield press(f"“{name}” is selected: move it to the trash.", "delete", main=True)
+    yield from _select(now, name, parent)
+    acted = yield Step.press(f"“{name}” is selected: move it to the trash.", "delete", main=True)
 
     def gone() -> Done | None:
         for change in fresh(now, acted):
@@ -148,13 +146,11 @@ def transfer(now: Now, goal: Transfer) -> Pursuit:
     """Move or copy something into another folder, by the file manager's clipboard."""
     parent, name = _split(goal.name, goal.where)
     folder = last_name(goal.to)
-    if (stuck := (yield from _select(now, name, parent))) is not None:
-        return stuck
+    yield from _select(now, name, parent)
     verb = "copy" if goal.copy else "move"
-    yield press(f"“{name}” is selected: {verb} it.", "ctrl+c" if goal.copy else "ctrl+x")
-    if (stuck := (yield from _to_folder(now, goal.to, anywhere=False))) is not None:
-        return stuck
-    acted = yield press(f"Put it into “{goal.to}”.", "ctrl+v", main=True)
+    yield Step.press(f"“{name}” is selected: {verb} it.", "ctrl+c" if goal.copy else "ctrl+x")
+    yield from _to_folder(now, goal.to)
+    acted = yield Step.press(f"Put it into “{goal.to}”.", "ctrl+v", main=True)
 
     def there() -> Done | None:
         for change, path in _arrived(now, acted, name):
@@ -194,7 +190,7 @@ def _front_folder(now: Now) -> str:
     return last_name(_PROGRAM.split(_front_title(now), maxsplit=1)[0])
 
 
-def _to_folder(now: Now, folder: str, *, anywhere: bool) -> Steps[Stuck | None]:
+def _to_folder(now: Now, folder: str, *, anywhere: bool = False) -> Steps[None]:
     """Bring a folder to the front in the file manager. `anywhere`: accept any folder in front."""
 
     def in_front() -> bool:
@@ -203,49 +199,40 @@ def _to_folder(now: Now, folder: str, *, anywhere: bool) -> Steps[Stuck | None]:
             return window is not None
         return any(names_it(window.title, one) for one in now.names.of(last_name(folder)))
 
-    if in_front():
-        return None
     arrived = lambda: in_front() or (folder == "~" and _file_manager(now) is not None)  # noqa: E731
-    return (yield from opened(open_step(folder, folder=True), arrived, folder))
+    if not in_front():
+        yield from opened(open_step(folder, folder=True), arrived, folder)
 
 
-def _select(now: Now, name: str, parent: str) -> Steps[Stuck | None]:
+def _select(now: Now, name: str, parent: str) -> Steps[None]:
     """Select something by its name, and nothing else."""
     if not _is_name(name):
-        return Stuck(f"“{name}” cannot be the name of a file or folder.")
-    stuck = (yield from _to_folder(now, parent, anywhere=False)) if parent else (yield from _to_holder(now, name))
-    if stuck is not None:
-        return stuck
-    pattern = _pattern(name)
-    yield press("Select by name.", "ctrl+s")
-    held = False
-    if (yield from seen(lambda: focused_entry(now), "The field for a pattern")) is not None:
-        yield type_in(f"Select “{name}”.", pattern)
-        held = yield from field_held(now, pattern, "The pattern")
-    if not held:
-        yield from leave(now, "")
-        return Stuck(f"I could not select “{name}”.")
-    yield press("Select it.", "enter")
-    if (yield from seen(lambda: _is_selected(now, name), f"“{name}”")):
-        return None
-    return Stuck(f"I could not select “{name}” alone in “{_front_title(now)}”: is it there?")
+        raise StuckError(f"“{name}” cannot be the name of a file or folder.")
+    yield from _to_folder(now, parent) if parent else _to_holder(now, name)
+    pattern, failed = _pattern(name), f"I could not select “{name}”."
+    yield Step.press("Select by name.", "ctrl+s")
+    yield from name_field(now, "The field for a pattern", failed)
+    yield Step.type(f"Select “{name}”.", pattern)
+    yield from field_holds(now, pattern, "The pattern", failed)
+    yield Step.press("Select it.", "enter")
+    if not (yield from seen(lambda: _is_selected(now, name), f"“{name}”")):
+        raise StuckError(f"I could not select “{name}” alone in “{_front_title(now)}”: is it there?")
 
 
-def _to_holder(now: Now, name: str) -> Steps[Stuck | None]:
+def _to_holder(now: Now, name: str) -> Steps[None]:
     """Open the folder that contains the name, unless a file manager is in front.
 
     Raises WhichError if several folders contain it and the person does not say which.
     """
     if _file_manager(now) is not None:
-        return None
-    attempt = yield start(f"Open the folder that “{name}” is in.", f"./{name}/..")
+        return
+    attempt = yield Step.start(f"Open the folder that “{name}” is in.", f"./{name}/..")
     if attempt.failure is not None and (path := (yield from of_several(now, name, attempt.failure))) is not None:
         attempt = yield open_step(path.rpartition("/")[0] or "~", folder=True)
     if attempt.failure is not None:
-        return Stuck(f"I found nothing called “{name}”: {attempt.failure.replace(f'./{name}/..', name)}.")
-    if (yield from until(lambda: _file_manager(now), "The folder is not to be seen yet: wait.", _MOST_WAITS, 1)):
-        return None
-    return Stuck(f"I opened the folder of “{name}”, but it did not come to the front.")
+        raise StuckError(f"I found nothing called “{name}”: {attempt.failure.replace(f'./{name}/..', name)}.")
+    failed = f"I opened the folder of “{name}”, but it did not come to the front."
+    yield from surely(lambda: _file_manager(now), "The folder is not to be seen yet: wait.", failed, _MOST_WAITS)
 
 
 def _pattern(name: str) -> str:
@@ -300,7 +287,7 @@ def _called(now: Now, name: str, words: str, failed: str, request: Move | None =
 
     `request` is the step that requested a new folder.
     """
-    entered = yield press(words, "enter", main=True)
+    entered = yield Step.press(words, "enter", main=True)
 
     def came() -> Done | None:
         return next((Done(f"“{name}” is there: {change}") for change, _ in _arrived(now, entered, name)), None)
@@ -313,9 +300,11 @@ def _called(now: Now, name: str, words: str, failed: str, request: Move | None =
         field = focused_entry(now)
         if done or not request or field is None or field.value != name or enters == _MOST_ENTERS:
             break
-        entered = yield press("The name still stands there, which was looked at late: once more.", "enter", main=True)
-    if (verdict := came()) is not None:
-        return verdict
+        entered = yield Step.press(
+            "The name still stands there, which was looked at late: once more.", "enter", main=True
+        )
+    if (evidence := came()) is not None:
+        return evidence
     message = _said(now.scene, name)
     others = _new_folders(now, request) if request is not None else []
     instead = "".join(f" “{other}” came instead, and is still there." for other in others if other != name)

@@ -1,0 +1,337 @@
+"""Presses keys, types texts and reads them back, calculates by keys, scrolls and waits."""
+
+import re
+from fractions import Fraction
+from functools import partial
+
+from agent.literal.do.known_places import known_place, targets_of
+from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, StuckError, opened, until
+from agent.literal.do.proof import key_may_close, leads, led_to, misnamed, vanished
+from agent.literal.find.scene import FIELDS, TEXTS, Scene
+from agent.literal.goals import Calculate, Press, Scroll, Target, Type, Wait
+from agent.literal.language.wording import describe_target
+from agent.literal.vocabulary.numbers import value_of
+from agent.screen.outline import Element
+
+_MOST_SCROLLS = 40
+#: Longest text that is pressed key by key, and most characters of a sum: a key each.
+_MOST_KEYS, _MOST_SIGNS = 24, 28
+_TAKES_TEXT = FIELDS | {"spin button", "combo box", "document web", "autocomplete"}
+#: Fields whose content is reported as a text.
+_REPORTED = FIELDS - {"terminal", "password text"}
+_SEARCH = ("search", "find", "filter", "suchen", "suche", "address", "location", "url", "path")
+#: From this many letters, a text counts as shown if this share of them matches, in per cent: OCR misreads some.
+_LONG, _READ_ALIKE = 12, 80.0
+_KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
+#: Application names of calculators.
+_CALCULATORS = re.compile(r"calc|galculator", re.IGNORECASE)
+#: A number as a calculator shows it.
+_NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
+
+
+def press_keys(now: Now, goal: Press) -> Pursuit:
+    """Press a key combination."""
+    keys = "+".join(goal.keys)
+    attempt = yield Step.press(f"Press {keys}.", keys, main=True)
+
+    def effect() -> Done | None:
+        if not key_may_close(keys) and (gone := vanished(now, attempt)):
+            raise StuckError(f"When I pressed {keys}, {gone}.")
+        if other := misnamed(now, attempt):
+            raise StuckError(f"When I pressed {keys}, the file was called “{other}”.")
+        effects = now.effects_of(attempt)
+        return Done(f"I pressed {keys}: {effects.words}") if effects else None
+
+    times = 1 if now.last or not leads(goal) else 0
+    if done := (yield from until(effect, f"{keys} shows no effect yet: wait and look again.", times)):
+        return done
+    outcome = led_to(now, attempt)
+    words = f": {outcome}" if outcome else ", and nothing shows what came of it"
+    return Done(f"I pressed {keys}{words}", verified=bool(outcome))
+
+
+def scroll(now: Now, goal: Scroll) -> Pursuit:
+    """Scroll once, or to the end."""
+    where = f" in “{goal.inside}”" if goal.inside else ""
+
+    def is_there() -> bool | None:
+        return bool(not goal.inside or now.scene.named_window(goal.inside) or area_named(now, goal.inside)) or None
+
+    yield from look(now, at_once(is_there), Target(inside=goal.inside, name=goal.inside), tabs=False)
+    turns = 0
+    while True:
+        turns += 1
+        area = area_named(now, goal.inside) if goal.inside else None
+        call: dict[str, object] = {"action": "scroll", "direction": goal.direction, "amount": goal.notches}
+        if (spot := safe_spot(now.scene, area)) is not None:
+            call["coordinate"] = now.point(*spot)
+        turn = yield Step(f"Scroll {goal.direction}.", call, main=True)
+        went_on = moved(now, turn)
+        if not goal.to_end or not went_on or turns == _MOST_SCROLLS:
+            break
+    if turns > 1 or went_on:
+        return Done(f"I scrolled {goal.direction}{where}" + (" to the end" if goal.to_end else ""))
+    if goal.to_end:
+        return Done(f"It stands at the end already: nothing moved{where} when I scrolled {goal.direction}")
+    return Done(f"I scrolled {goal.direction}{where}, and nothing moved", verified=False)
+
+
+def let_pass(_now: Now, goal: Wait) -> Pursuit:
+    """Wait."""
+    yield Step(f"Wait {goal.seconds:g} s.", {"action": "wait", "seconds": goal.seconds}, main=True)
+    return Done(f"I waited {goal.seconds:g} s")
+
+
+class UnseenError(StuckError):
+    """A text was typed, but no field shows it."""
+
+
+def type_text(now: Now, goal: Type) -> Pursuit:
+    """Type a text, key by key where there is only a display, and read it back."""
+    if goal.into is not None:
+        into, place = goal.into, known_place(now, goal.into)
+        targets = targets_of(into, place)
+        field = yield from look(now, lambda: _field_of(now, into, targets), targets[0], place)
+        if "disabled" in field.states:
+            raise StuckError(f"{describe_target(into)} takes no text now: it is greyed out.")
+        yield now.click(f"Focus {describe_target(into)}: click it.", field)
+    alone = goal.replace or _in_new_dialog(now, goal)
+    if alone:
+        yield Step.press("Select what stands there, to replace it.", "ctrl+a")
+    elif goal.into is None and now.earlier and now.earlier[-1].step.call.get("keys") == "ctrl+a":
+        alone = True
+    short = len(goal.text) <= _MOST_KEYS and goal.text.isascii()
+    if goal.into is None and short and (display := _display(now)) is not None:
+        return (yield from _into_display(now, goal.text, display))
+    first = yield Step.type(f"Type the text ({len(goal.text)} characters).", goal.text, main=True)
+
+    def went_in() -> Done | None:
+        if gone := vanished(now, first):
+            raise StuckError(f"{gone[:1].upper()}{gone[1:]} while I typed.")
+        words = _went_in(now, goal.text, first)
+        if words and alone and (more := _holds_more(now, goal.text)) is not None:
+            held = " ".join((more.value or "").split())[:60]
+            raise StuckError(f"{_describe(more)} holds “{held}”, not only what I typed.")
+        return Done(words) if words else None
+
+    if done := (yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)):
+        return done
+    if (held := _changed_to(now, first)) and held != goal.text and goal.text.startswith(held):
+        raise StuckError(f"The field took only “{held[:60]}” of what I typed.")
+    if (pasted := now.effects_of(first)).altered or pasted.changes:
+        return Done(pasted.words)  # the text was accepted and transformed
+    raise UnseenError("I typed the text, but nothing that I can see took it.")
+
+
+def _into_display(now: Now, text: str, display: Element) -> Pursuit:
+    """Press the text's keys in a window that only has a display, and read each digit there before the next key."""
+    yield now.click("It takes keys, not text: give the display the focus.", display, main=False)
+    for at, char in enumerate(text):
+        key = _KEY_NAMES.get(char, char)
+        yield Step.press(f"Press the key {key}.", key, main=True)
+        typed = text[: at + 1]
+        words = f"{char} is not to be seen yet: wait."
+        if char.isdigit() and not (yield from until(partial(_reads, now, typed), words, 2, 0.4)):
+            held = "; ".join(shown for _, shown in _shown_texts(now.scene)[:2])
+            raise StuckError(f"I pressed {key}, but the display holds “{held[:60]}” after “{typed}”.")
+    return Done(f"the display has taken “{text}”", verified=any(map(str.isdigit, text)))
+
+
+def _reads(now: Now, typed: str) -> bool:
+    """Return whether the display holds the number that was typed last."""
+    number = Fraction(re.findall(r"\d+(?:\.\d+)?", typed)[-1])
+    return any(is_number(found, number) for _, shown in _shown_texts(now.scene) for found in _NUMBER.findall(shown))
+
+
+def _in_new_dialog(now: Now, goal: Type) -> bool:
+    """Return whether a dialog has just opened with a selected text in its field, which is to be replaced."""
+    came, front = next((move for move in reversed(now.earlier) if move.step.main), None), now.scene.front
+    if goal.into is not None or came is None or front is None:
+        return False
+    if any((window.app, window.title) == (front.app, front.title) for window in came.scene.windows):
+        return False
+    if now.scene.is_late:
+        return True
+    return any(  # any such field, because the focus is often reported late
+        one.value and one.box.height < 60 for one in now.scene.shown(FIELDS, without="multi_line")
+    )
+
+
+def _holds_more(now: Now, text: str) -> Element | None:
+    """Return the focused field if it contains more than the text."""
+    wanted = " ".join(text.split())
+    for one in now.scene.shown(_REPORTED, without=""):
+        held = " ".join((one.value or "").split())
+        if "focused" in one.states and wanted in held and held != wanted:
+            return one
+    return None
+
+
+def _changed_to(now: Now, typed: Move) -> str:
+    """Return what a field in front holds that changed since a text was typed; "" if none changed."""
+    for element in now.scene.shown(_REPORTED, without=""):
+        was, held = _same_in(typed.scene, element), element.value or ""
+        if held != ((was.value or "") if was is not None else ""):
+            return held
+    return ""
+
+
+def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | None]:
+    """Return the field of that name. A search field may have no name."""
+    for target in targets:
+        if (found := (yield from now.the(target, _TAKES_TEXT))) is not None:
+            return found
+    front = [one for one in now.scene.shown(FIELDS - {"paragraph"}) if one.trusted]
+    front = [one for one in front if one.role != "text" or "editable" in one.states]
+    front.sort(key=lambda one: -one.box.width * one.box.height)
+    name = into.name.casefold()
+    if name in _SEARCH:
+        single = [one for one in front if "multi_line" not in one.states and one.box.height < 60]
+        return single[0] if len(single) == 1 else None
+    if not name or name in ("text", "editor", "document", "text editor", "window", "text area", "page"):
+        return next(iter(front), None)
+    if (window := now.scene.named_window(into.name)) is not None:
+        return next((one for one in front if now.scene.in_window(one, window)), None)
+    return None if now.scene.has_tree else now.finder.best(into, TEXTS)
+
+
+def _went_in(now: Now, text: str, since: Move) -> str:
+    """Describe the element that contains the text since a move; "" for none."""
+    wanted = " ".join(text.split())
+    if not wanted:
+        return "; ".join(now.effects_of(since).altered)
+    before = since.scene
+    for element in sorted(now.scene.elements, key=lambda one: "focused" not in one.states):
+        if element.role == "password text":
+            was = _same_in(before, element)
+            if "focused" in element.states and was is not None and (element.value or "") != (was.value or ""):
+                return f"{_describe(element)} holds as much as was typed"
+            continue
+        if element.role not in _TAKES_TEXT | {"label", "static", "list item", "table cell"}:
+            continue
+        held = " ".join((element.value or (element.name if element.role in TEXTS else "")).split())
+        is_cut = len(held) >= 40 and wanted.startswith(held.removesuffix("…").rstrip()[:200])
+        if not (wanted in held or is_cut):
+            continue
+        was = _same_in(before, element)
+        old = " ".join(((was.value or "") if was is not None else "").split())
+        if old.count(wanted[:40]) < held.count(wanted[:40]):
+            return f"{_describe(element)} holds “{wanted[:60]}”"
+    return _read_back(now, wanted, before)
+
+
+def _read_back(now: Now, wanted: str, before: Scene) -> str:
+    """As `_went_in`, by OCR words, for fields that do not report their value."""
+    shown, was = _words_on(now.scene), _words_on(before)
+    words = [word for word in wanted.split() if len(word) >= 3] or wanted.split()
+    new = [word for word in words if shown.count(word) > was.count(word)]
+    if len(new) >= 0.6 * len(words) or _reads_alike(wanted, shown) > max(_READ_ALIKE, _reads_alike(wanted, was)):
+        return f"“{' '.join(new or words)[:60]}” stands there now"
+    return ""
+
+
+def _words_on(scene: Scene) -> str:
+    return " ".join(one.name for one in scene.elements if one.source == "words")
+
+
+def _reads_alike(wanted: str, shown: str) -> float:
+    """Return how much of a longer text is shown, 0 to 100, without regard to line breaks: terminals wrap in words."""
+    from rapidfuzz import fuzz
+
+    letters = re.sub(r"[\W_]+", "", wanted)
+    return fuzz.partial_ratio(letters, re.sub(r"[\W_]+", "", shown)) if len(letters) >= _LONG else 0.0
+
+
+def _same_in(scene: Scene, element: Element) -> Element | None:
+    place = (element.role, element.window, element.app)
+    same = [one for one in scene.elements if (one.role, one.window, one.app) == place]
+    exact = [one for one in same if one.box == element.box]
+    return next(iter(exact or [one for one in same if one.name == element.name]), None)
+
+
+def _display(now: Now) -> Element | None:
+    """Return the read-only text in the front window, such as a calculator's display."""
+    shown = [one for one in now.scene.shown({"text"}, without="") if one.trusted]
+    return shown[0] if len(shown) == 1 and "editable" not in shown[0].states else None
+
+
+def _describe(element: Element) -> str:
+    """Describe a field."""
+    name = element.label or (element.name if element.role not in TEXTS else "")
+    return f"the {element.role or 'text'}{f' “{name[:40]}”' if name else ''}"
+
+
+def calculate(now: Now, goal: Calculate) -> Pursuit:
+    """Enter an expression and read the result."""
+    signs = re.sub(r"\s", "", goal.expression)
+    result = value_of(signs)
+    if result is None or len(signs) > _MOST_SIGNS:
+        raise StuckError(f"I cannot calculate “{goal.expression[:60]}”: I know numbers, + - * / ^ and brackets.")
+    if not _is_in_front(now):
+        name = goal.calculator or "calculator"
+        yield from opened(Step.start(f"Open the {name}.", name), lambda: _is_in_front(now), name)
+    cleared = yield Step.press("Clear the calculator.", "escape")
+    for sign in signs:  # the keypad's decimal key enters the separator of the desktop's language
+        yield Step.press(f"Enter {sign}.", "kp_decimal" if sign == "." else sign)
+    yield Step.press("Calculate it.", "enter", main=True)
+    old = {(one.box, shown) for one, shown in _shown_texts(cleared.scene)}
+    scenes = [move.scene for move in now.moves[now.begun :]]
+    reacted = {one.box for scene in scenes for one, shown in _shown_texts(scene) if (one.box, shown) not in old}
+
+    def read() -> Done | None:
+        for element, shown in _shown_texts(now.scene):
+            numbers = _NUMBER.findall(shown)
+            is_new = element.box in reacted or (element.box, shown) not in old
+            if is_new and numbers and is_number(numbers[-1], result):
+                number = numbers[-1].strip(" .,")
+                return Done(f"{goal.expression} is {number}: the calculator shows “{' '.join(shown.split())[:60]}”")
+        return None
+
+    if done := (yield from until(read, "The result is not to be seen yet: wait.", 3, 0.7)):
+        return done
+    shows = "; ".join(dict.fromkeys(" ".join(shown.split())[:40] for _, shown in _shown_texts(now.scene)[:3]))
+    raise StuckError(f"I entered {goal.expression}, but the calculator does not show the result. It shows: {shows}.")
+
+
+def _is_in_front(now: Now) -> bool:
+    front = now.scene.front
+    return front is not None and _CALCULATORS.search(front.app) is not None
+
+
+def _shown_texts(scene: Scene) -> list[tuple[Element, str]]:
+    """Return the texts in the front window, without those on buttons.
+
+    KCalc's display is not in the accessibility tree, so it comes from OCR.
+    """
+    return [
+        (element, text)
+        for element in scene.shown(TEXTS | FIELDS, without="")
+        for text in (element.value or "", element.name)
+        if text
+    ]
+
+
+def is_number(shown: str, result: Fraction) -> bool:
+    """Return whether a number in any language's notation is the result, to the digits shown."""
+    return any(_equal(number, result) for number in _readings(shown))
+
+
+def _readings(shown: str) -> set[str]:
+    """Return the number with a decimal point, for each reading of "." and ","."""
+    bare = re.sub(r"[\s'’]", "", shown.replace("−", "-")).strip(".,")
+    readings = set()
+    for point, thousands in (".,", ",."):
+        grouped = rf"-?(\d+|\d{{1,3}}({re.escape(thousands)}\d{{3}})+)({re.escape(point)}\d+)?([eE][-+]?\d{{1,3}})?"
+        if re.fullmatch(grouped, bare):
+            readings.add(bare.replace(thousands, "").replace(point, "."))
+    return readings
+
+
+def _equal(number: str, result: Fraction) -> bool:
+    value = Fraction(number)
+    digits, _, power = number.lower().partition("e")
+    places = len(digits.partition(".")[2])
+    # A whole number must be exact. Decimals may be rounded or truncated by the display.
+    step = Fraction(0) if places == 0 and not power else Fraction(10) ** (int(power or 0) - places)
+    return abs(value - result) <= step
