@@ -19,8 +19,7 @@ from serverctl.load.bench.workload import Load, Workload
 from serverctl.load.client import OURS, Endpoint
 from serverctl.load.tune.advice import Advice, Reading
 from serverctl.load.tune.bottleneck import enough
-from serverctl.load.tune.seen import SeenLoad, Shape, noting
-from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
+from serverctl.load.tune.trial import SeenLoad, Shape, Verdict, bounds, judge, noting, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, snapshot_of
 from serverctl.process import control, probe
 from serverctl.process.load_record import read_record

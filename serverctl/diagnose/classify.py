@@ -8,26 +8,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from serverctl.diagnose.failures import (
-    CONSEQUENCE,
-    DEADLY,
-    ENDED_BY,
-    INTERRUPTED,
-    LIKELY,
-    NOTE,
-    OF_STARTS,
-    OOM,
-    SURE,
-    Kind,
-    Pattern,
-    Words,
-    first_match,
-    group_of,
-    numbers,
-    words_for,
-)
-from serverctl.diagnose.lines import LogLine, parse_line
-from serverctl.diagnose.stages import Stage, StartReport, advance, is_new_start, mark_of, served
+from serverctl.diagnose.failures import FAILURES, Kind, Words, group_of, words_for
+from serverctl.diagnose.stages import LogLine, Stage, StartReport, advance, is_new_start, mark_of, parse_line, served
 
 #: Lines kept from the end of a log; a server that ran for days has millions.
 TAIL = 4000
@@ -54,6 +36,26 @@ _SHELL = {
     "Segmentation fault": "SIGSEGV", "Illegal instruction": "SIGILL", "Aborted": "SIGABRT", "Killed": "SIGKILL",
     "Terminated": "SIGTERM",
 }  # fmt: skip
+
+#: A class, and the texts that show it.
+Pattern = tuple[Kind, re.Pattern[str]]
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(texts), re.DOTALL)
+
+
+#: Kinds that end a server even if no line says so, and kinds that only occur during a start.
+DEADLY, OF_STARTS = (frozenset(Kind[name] for name in FAILURES[part]) for part in ("deadly", "of_starts"))
+#: Texts that always are causes, and texts that count only if none of those is found.
+SURE, LIKELY = (
+    tuple((Kind[entry["kind"]], _any_of(entry["texts"])) for entry in FAILURES[part]) for part in ("sure", "likely")
+)
+#: Texts without a class: torch's out of memory, consequences of an earlier cause, notes that look like errors, how a
+#: process ended, and that somebody ended it.
+OOM, CONSEQUENCE, NOTE, ENDED_BY, INTERRUPTED = (
+    _any_of(FAILURES["texts"][name]) for name in ("oom", "consequence", "note", "ended_by", "interrupted")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,3 +308,41 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def first_match(patterns: Iterable[Pattern], text: str) -> tuple[Kind, int] | None:
+    """The first class whose pattern matches a text, and the position."""
+    for kind, match in patterns:
+        if found := match.search(text):
+            return kind, found.start()
+    return None
+
+
+#: Patterns of the numbers by class; the names of their groups are the names of the numbers.
+_NUMBERS: dict[str, tuple[re.Pattern[str], ...]] = {
+    kind: tuple(re.compile(text, re.DOTALL) for text in entry["texts"])
+    for entry in FAILURES["numbers"]
+    for kind in entry["kinds"]
+}
+_NAMES = frozenset({"architecture", "error", "flag", "model", "model_type", "module"})
+
+
+def numbers(kind: Kind, text: str) -> dict[str, Any]:
+    """The numbers and names in the evidence of a class."""
+    if kind is Kind.FLAG:
+        words = text.split("unrecognized arguments:", 1)[-1].split()
+        # argparse lists a flag's value, too.
+        return {"flags": [word.partition("=")[0] for word in words if re.match(r"--?[A-Za-z]", word)] or words}
+    matches = (match for pattern in _NUMBERS.get(kind.name, ()) if (match := pattern.search(text)))
+    found = {name: _read(name, group) for match in matches for name, group in match.groupdict().items()}
+    # vLLM rounds to hundredths of a GiB, so a small KV cache reads 0.0.
+    return {name: value for name, value in found.items() if value != 0.0 or kind is not Kind.KV_SHORT}
+
+
+def _read(name: str, text: str) -> Any:
+    if name in _NAMES:
+        return text
+    if name.endswith("_gib"):
+        number, _, unit = text.partition(" ")
+        return round(float(number) / (1024 if unit == "MiB" else 1), 3)
+    return float(text) if name == "utilization" else int(text)

@@ -13,7 +13,7 @@ from typing import Any
 
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.bottleneck import Bottleneck, Kind, kv_slots, tables
-from serverctl.load.tune.seen import Shape
+from serverctl.load.tune.trial import Shape
 from serverctl.load.window import Window
 from serverctl.plan.settings import KNOBS
 

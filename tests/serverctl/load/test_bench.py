@@ -25,15 +25,13 @@ from stubs.token_server import KEY, MODEL, Die, Hang, Refuse, Say, TokenServer, 
 
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from serverctl.commands.load import bench as command
-from serverctl.load.bench.compare import compared, comparison_json
+from serverctl.load.bench.compare import compare_pairs, compared, comparison_json
 from serverctl.load.bench.measure import Progress, measure
 from serverctl.load.bench.render import print_comparison, print_report
-from serverctl.load.bench.report import Measurement, Report, Sample, ServerDiedError, ServerSide, server_side
-from serverctl.load.bench.screens import screenshot
-from serverctl.load.bench.stats import compare_pairs, summarize
+from serverctl.load.bench.report import Measurement, Report, Sample, ServerDiedError, ServerSide, server_side, summarize
 from serverctl.load.bench.workload import Setting, Workload
 from serverctl.load.client import Endpoint, Failure
-from serverctl.load.images import png
+from serverctl.load.images import png, screenshot
 from serverctl.load.window import Snapshot
 
 pytestmark = pytest.mark.slow

@@ -19,15 +19,14 @@ from PIL import Image
 from foundation.errors import MaiError
 from serverctl import tuning
 from serverctl.commands.load import tune
+from serverctl.load.bench.compare import compare_pairs
 from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide
-from serverctl.load.bench.stats import compare_pairs
 from serverctl.load.bench.workload import Setting, Workload
 from serverctl.load.client import Failure, on_loopback
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.bottleneck import Bottleneck, find_bottleneck, unseen_images, vision_share
-from serverctl.load.tune.seen import SeenLoad, picture_tokens
-from serverctl.load.tune.trial import judge, workload_like
+from serverctl.load.tune.trial import SeenLoad, judge, picture_tokens, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal
