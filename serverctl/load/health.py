@@ -1,9 +1,8 @@
 """Compares a server's numbers with targets, and gives advice for each number that misses its target."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from foundation.configs import load_config
 from serverctl.hardware.facts import GIB
@@ -37,10 +36,6 @@ class Judged:
         if self.good is None:
             return self.value
         return f"{self.value} (good: {self.target})" if self.good else f"{self.value} (wanted: {self.target})"
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
-        return asdict(self)
 
 
 @cache

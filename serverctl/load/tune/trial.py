@@ -17,7 +17,7 @@ from typing_extensions import override
 from serverctl.load.bench.compare import Difference, compare_pairs
 from serverctl.load.bench.workload import Load, Setting, Workload, filler
 from serverctl.load.images import data_url, png, screenshot
-from serverctl.load.tune.bottleneck import tables
+from serverctl.load.tune.bottleneck import limits
 from serverctl.load.window import Window
 from serverctl.models.model import Model
 
@@ -31,11 +31,6 @@ _SIZES = ((1280, 720), (640, 480), (320, 256))
 _LARGE = ((3840, 2160), (2560, 1440))
 
 
-def bounds() -> Mapping[str, Any]:
-    """The bounds of a trial (configs/tuning.toml)."""
-    return tables()["trial"]
-
-
 def workload_like(
     window: Window, model: Model, screen: tuple[int, int], settings: Mapping[str, Any], large: bool = False
 ) -> Workload:
@@ -45,8 +40,8 @@ def workload_like(
     `large` tries larger ones first.
     """
     clients = min(window.clients, 32)
-    limits = bounds()
-    requests = max(limits["least_requests"], min(limits["requests_per_client"] * clients, limits["most_requests"]))
+    bounds = limits("trial")
+    requests = max(bounds["least_requests"], min(bounds["requests_per_client"] * clients, bounds["most_requests"]))
     images = min(round(window.images or 0), settings.get("images") or 64)
     prompt = round(window.prompt_tokens or 0)
     size, pictures = screen, 0
@@ -55,7 +50,7 @@ def workload_like(
         pictures = images * model.image_tokens(*size, settings.get("longest_edge")) if images else 0
         if pictures <= prompt:
             break
-    usual = limits["repeated"]  # an agent's usual share, if a cache is off
+    usual = bounds["repeated"]  # an agent's usual share, if a cache is off
     return Workload(
         sizes=(size,),
         images=images,
@@ -98,7 +93,7 @@ def judge(before: "Report", after: "Report") -> Verdict:
         return Verdict(
             False, f"{text}: {'worse' if difference.verdict == 'higher' else difference.verdict}", difference
         )
-    if difference.ratio > 1 - bounds()["least_gain"]:
+    if difference.ratio > 1 - limits("trial")["least_gain"]:
         return Verdict(False, f"{text}: better, but by too little to keep it", difference)
     return Verdict(True, f"{text}: better", difference)
 
