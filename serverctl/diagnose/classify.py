@@ -221,11 +221,7 @@ def _first(
 
 
 def _names_cause(text: str) -> bool:
-    """Whether a text with an out-of-memory error names a better cause.
-
-    CPU and GPU out-of-memory errors look the same. Prefer the out-of-memory class over the kernel or NCCL error that
-    follows from it.
-    """
+    """Whether a text with an out-of-memory error names a better cause than the kernel or NCCL errors that follow it."""
     known = first_match(SURE, text)
     return known is not None and known[0] not in (Kind.CUDA, Kind.NCCL)
 

@@ -36,7 +36,6 @@ _NEEDED = ("--nnodes", "--node-rank", "--master-addr", "--master-port", "--headl
 #: Flags that a machine without a front end refuses: it has no port or key to guard.
 _FRONT_END = ("--api-server-count", "--host", "--port", "--middleware")
 
-
 #: Writes the module that asks for the key on every path.
 _PUT_GATE = """\
 PYTHONPATH=${XDG_STATE_HOME:-$HOME/.local/state}/mai-server/gate
@@ -51,9 +50,7 @@ MAI_GATE
 def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
     """Plan for several machines that are all like this one.
 
-    Raises:
-        UsageError: fewer than two machines, or no NVIDIA cards.
-        CannotPlanError: the model does not fit on all of them together.
+    Raises UsageError without NVIDIA cards or a second machine, CannotPlanError if the model does not fit on them all.
     """
     if nodes < 2:
         raise UsageError("Several machines are at least two.", "Say how many with --nodes N.")

@@ -45,12 +45,9 @@ def targets() -> Targets:
 
 
 def judge(metrics: ServerMetrics, gpus: Sequence[GpuUse] = (), per_second: float | None = None) -> tuple[Judged, ...]:
-    """Every number worth watching.
+    """Every number worth watching, of a window of time or since the start.
 
-    Args:
-        metrics: of a window of time, or since the server's start.
-        gpus: the cards that it uses.
-        per_second: tokens that all requests together got a second; None if nobody counted.
+    `per_second` are the tokens that all requests together got a second; None if nobody counted.
     """
     found = [_first_token(metrics), _each_request(metrics)]
     if per_second is not None:

@@ -42,9 +42,7 @@ def png(image: "Image") -> bytes:
 def fitted(data: bytes, fit: Callable[[int, int], tuple[int, int]]) -> bytes:
     """Resize an image file to the size that `fit` returns for its own; the same bytes if nothing changes.
 
-    Raises:
-        ValueError: Pillow cannot read it.
-        UsageError: `fit` refuses its size.
+    Raises ValueError if Pillow cannot read it, and UsageError if `fit` refuses its size.
     """
     from PIL import Image, ImageOps
     from PIL.Image import Resampling

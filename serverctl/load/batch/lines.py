@@ -109,9 +109,7 @@ def image_parts(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def index_requests(path: Path, *, keep_going: bool = False) -> Index:
     """Check every line and remember its place. Images must exist but are not opened.
 
-    Raises:
-        UsageError: the file cannot be read or holds no requests; or lines are broken, ids twice or images missing,
-            and `keep_going` is not set: the message names the lines.
+    Raises UsageError if there are no requests, and unless `keep_going` for broken lines, double ids and missing images.
     """
     ids: dict[int, str] = {}
     broken: dict[str, str] = {}
@@ -205,10 +203,7 @@ def prepare(request: Request, base: Path, defaults: Mapping[str, Any], fit: Fit 
     """Return the arguments of the chat API for a request, whose images are read from the folder `base`.
 
     The defaults are "system", "max_tokens" and "temperature". The instruction comes before the images, as in MAI-UI's
-    prompts. Without `fit`, images are sent as they are.
-
-    Raises:
-        ImageError: an image cannot be read or is none.
+    prompts. Without `fit`, images are sent as they are. Raises ImageError if one cannot be read or is none.
     """
     messages = copy.deepcopy(request.messages)
     if messages is None:

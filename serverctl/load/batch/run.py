@@ -194,9 +194,7 @@ class Batch:
 
         If `soon` is set, no request is begun; if `now` is set, running requests are aborted and left for another run.
 
-        Raises:
-            MaiError: the server is gone, the disk is full, or the request file was changed meanwhile; what was
-                answered until then is on disk.
+        Raises MaiError if the server is gone, the disk is full, or the request file was changed meanwhile.
         """
         with self.requests.open("rb") as file:
             left = self._read(file)

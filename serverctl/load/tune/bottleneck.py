@@ -67,13 +67,9 @@ def enough(window: Window | None) -> bool:
 
 
 def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | None, vision: float = 0.0) -> Bottleneck:
-    """Name what limited a server in a window of time.
+    """Name what limited a server in the window of one load.
 
-    Args:
-        window: of one load; None if there was none.
-        slots: max_num_seqs, None if unknown.
-        kv_tokens: tokens that the KV cache holds, None if unknown.
-        vision: 0 to 1: the vision tower's part of a prefill (`vision_share`).
+    `slots` is max_num_seqs, `kv_tokens` what the KV cache holds, and `vision` the vision tower's part of a prefill.
     """
     count = 0 if window is None else window.finished
     if window is None or not (enough(window) or _idles(window)):
@@ -178,13 +174,8 @@ def vision_share(
 ) -> float:
     """The vision tower's part of the arithmetic of a prefill, 0 to 1.
 
-    Args:
-        model: what is served.
-        screen: width and height in pixels of the screen that was planned for.
-        longest_edge: the pixel budget of one screenshot; None for the model's own.
-        images: screenshots of a mean request.
-        prompt_tokens: of a mean request, those of its images included.
-        picture: tokens of a mean picture, if its size was seen.
+    Images and tokens are those of a mean request, `picture` the tokens of a mean picture if its size was seen; else the
+    planned screen and the pixel budget of a screenshot (None for the model's own) tell it.
     """
     vision = model.shape.vision
     if vision is None or images <= 0 or prompt_tokens <= 0:
