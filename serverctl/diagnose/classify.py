@@ -139,7 +139,7 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
     deaths = [text for text in texts if CONSEQUENCE.search(text)]
     dead = next((text for text in deaths if ": " in text), deaths[0] if deaths else None)  # the line with a message
     if found is None and not served:
-        found = _first(texts, LIKELY, report.stage, memory=False)
+        found = _first(texts, LIKELY, report.stage)
         if found is not None and dead is None and exit_status is None and _went_on(lines, found[1]):
             found = None  # the start succeeded without it
     failed = partial(Failure, stage=report.stage, exit_status=exit_status, report=report)
@@ -209,33 +209,31 @@ def _continues(part: str, before: str) -> bool:
     return before.endswith("local directory specified:") or _REFUSED_WHAT.search(before) is not None
 
 
+def _cause(text: str, patterns: tuple[Pattern, ...], stage: Stage) -> tuple[Kind, str] | None:
+    """Return the class whose text is in a line, with the evidence; None if there is none.
+
+    Running out of memory is better known than the kernel or NCCL error that follows from it.
+    """
+    searched = ((kind, match.search(text)) for kind, match in patterns)
+    kind, found = next(((kind, found) for kind, found in searched if found), (None, None))
+    memory = OOM.search(text) if patterns is SURE and kind in (None, Kind.CUDA, Kind.NCCL) else None
+    if memory is not None:
+        return _oom(text, stage), _sentence(text, memory.start())
+    return None if kind is None or found is None else (kind, _sentence(text, found.start()))
+
+
 def _first(
-    texts: Sequence[str], patterns: tuple[Pattern, ...], stage: Stage, memory: bool = True
+    texts: Sequence[str], patterns: tuple[Pattern, ...], stage: Stage, without: frozenset[Kind] = frozenset()
 ) -> tuple[Kind, str] | None:
-    for text in texts:
-        if memory and (found := OOM.search(text)) and not _names_cause(text):
-            return _oom(text, stage), _sentence(text, found.start())
-        if known := first_match(patterns, text):
-            return known[0], _sentence(text, known[1])
-    return None
-
-
-def _names_cause(text: str) -> bool:
-    """Whether a text with an out-of-memory error names a better cause than the kernel or NCCL errors that follow it."""
-    known = first_match(SURE, text)
-    return known is not None and known[0] not in (Kind.CUDA, Kind.NCCL)
+    causes = (_cause(text, patterns, stage) for text in texts)
+    return next((found for found in causes if found is not None and found[0] not in without), None)
 
 
 def _serving_cause(texts: Sequence[str], report: StartReport) -> tuple[Kind, str] | None:
     """Return the cause of a crash while serving, which is logged shortly before the crash."""
     death = next((place for place, text in enumerate(texts) if CONSEQUENCE.search(text)), len(texts))
     near = texts[max(0, death - _NEAR) :]
-    for patterns, memory in ((SURE, True), (LIKELY, False)):
-        for text in near:
-            found = _first([text], patterns, report.stage, memory)
-            if found is not None and found[0] not in OF_STARTS:
-                return found
-    return None
+    return _first(near, SURE, report.stage, OF_STARTS) or _first(near, LIKELY, report.stage, OF_STARTS)
 
 
 def _oom(text: str, stage: Stage) -> Kind:
@@ -304,14 +302,6 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def first_match(patterns: Iterable[Pattern], text: str) -> tuple[Kind, int] | None:
-    """The first class whose pattern matches a text, and the position."""
-    for kind, match in patterns:
-        if found := match.search(text):
-            return kind, found.start()
-    return None
 
 
 #: Patterns of the numbers by class; the names of their groups are the names of the numbers.
