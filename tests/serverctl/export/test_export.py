@@ -214,9 +214,10 @@ def test_examples_of_the_help_work(capsys: pytest.CaptureFixture[str], tmp_path:
         assert command.main(words) == 0, line
 
 
-def test_importing_the_command_loads_nothing_heavy() -> None:
-    heavy = "[m for m in ('yaml', 'PIL', 'rich', 'numpy') if m in sys.modules]"
-    program = f"import sys; import serverctl.commands.plans.export; print({heavy})"
+@pytest.mark.parametrize(("name", "also"), [("plans.export", "yaml"), ("load.batch", "pydantic")])
+def test_importing_a_command_loads_nothing_heavy(name: str, also: str) -> None:
+    heavy = f"[m for m in ({also!r}, 'openai', 'PIL', 'rich', 'numpy') if m in sys.modules]"
+    program = f"import sys; import serverctl.commands.{name}; print({heavy})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
 

@@ -1,15 +1,13 @@
 """What a batch sends, and what it writes of what comes."""
 
 import io
-import subprocess
-import sys
 from base64 import b64decode
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import ROOT, answers, ask_for, ok_ids, picture, run, write
+from batches import answers, ask_for, ok_ids, picture, run, write
 from PIL import Image
 from stubs.token_server import MODEL, Refuse, Say, TokenServer, Traits, images, texts
 
@@ -19,14 +17,6 @@ from serverctl.commands.load.batch import main
 from serverctl.load.batch import lines
 from serverctl.load.batch.lines import index_requests
 from serverctl.load.batch.run import AnswersFile
-
-
-def test_help_loads_neither_a_validation_library_nor_anything_else_that_is_heavy() -> None:
-    heavy = "[m for m in ('pydantic', 'openai', 'PIL', 'rich', 'numpy') if m in sys.modules]"
-    imports = "import sys; import serverctl.commands.load.batch as batch; batch._parser().format_help()"
-    program = f"{imports}; print({heavy})"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "[]"
 
 
 def test_what_is_sent_is_what_the_line_says(tmp_path: Path) -> None:
