@@ -181,6 +181,16 @@ def test_several_files_are_told_apart_on_a_terminal(capsys: pytest.CaptureFixtur
         (["compose", "--gpu", "T4", "--user"], "--user is for the format systemd."),
         (["compose", "--gpu", "Gaudi 3"], "There is no image of vLLM for"),
         (["compose", "--gpu", "T5"], "No card named 'T5'"),
+        (["notebook"], "A notebook is for a card elsewhere."),
+        (["notebook", "--gpu", "cpu"], "Notebooks are for NVIDIA cards."),
+        (["haproxy", "--gpu", "L4"], "This plan has one server"),
+        (["haproxy", "--gpu", "L4", "--gpus", "2", "--preset", "throughput", "--port", "65534"], "3 ports are needed"),
+        (["litellm", "--gpu", "L40S", "--model", "MAI-UI-2B", "--beside", "MAI-UI-8B", "--port", "65534"], "3 ports"),
+        (["compose", "--gpu", "L4", "--beside", "MAI-UI-2B"], "--beside goes with the format litellm, not compose."),
+        (
+            ["multi-node", "--gpu", "H100", "--gpus", "2", "--nodes", "2", "--set", "tensor_parallel_size=4"],
+            "needs more than the 2 cards of one machine",
+        ),
     ],
 )
 def test_what_cannot_be_exported_is_refused_in_a_sentence(

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from test_export_script import free_port, last_start, put_vllm
 
-from foundation.errors import UsageError
 from serverctl.commands.plans.export import main
 from serverctl.vllm.capabilities import snapshot
 
@@ -281,20 +280,6 @@ def test_the_installation_is_quoted_shown_and_not_repeated(machine: Machine) -> 
     assert re.search(r"^ +0 s  uv \[\"venv\"", output, re.MULTILINE)
     assert output.count('uv ["pip"') == 1
     assert last_start(machine.folder)["environ"]["PATH"].startswith(str(machine.folder / "vllm-0.33.0" / "bin"))
-
-
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        ((), "A notebook is for a card elsewhere."),
-        (("--gpu", "cpu"), "Notebooks are for NVIDIA cards."),
-        (("--gpu", "T4", "--user"), "--user is for the format systemd."),
-    ],
-)
-def test_what_no_notebook_can_be_made_for_is_refused(options: tuple[str, ...], said: str) -> None:
-    with pytest.raises(UsageError) as refusal:
-        main(["notebook", *options])
-    assert refusal.value.what == said
 
 
 def test_a_model_with_another_grid_is_answered_but_not_drawn(capsys: pytest.CaptureFixture[str]) -> None:
