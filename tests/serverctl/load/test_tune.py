@@ -252,7 +252,7 @@ def test_a_page_of_metrics_becomes_a_snapshot_and_back_from_json() -> None:
     assert snapshot.counters == {"finished": 7.0}
     assert snapshot.loads == {"running": 2.0, "kv_use": 0.5}
     assert Snapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
-    for broken in (None, {}, {"at": 1}, {"at": 1, "counters": {"finished": "x"}, "loads": {}, "queue": {}}):
+    for broken in (None, {}, [1], {"at": 1}):
         assert Snapshot.from_json(broken) is None
 
 
