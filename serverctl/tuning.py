@@ -18,9 +18,8 @@ from serverctl.load.bench.report import Report
 from serverctl.load.bench.workload import Load, Workload
 from serverctl.load.client import OURS, Endpoint
 from serverctl.load.tune.advice import Advice, Reading
-from serverctl.load.tune.bottleneck import enough
-from serverctl.load.tune.seen import SeenLoad, Shape, noting
-from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
+from serverctl.load.tune.bottleneck import enough, limits
+from serverctl.load.tune.trial import SeenLoad, Shape, Verdict, judge, noting, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, snapshot_of
 from serverctl.process import control, probe
 from serverctl.process.load_record import read_record
@@ -82,9 +81,10 @@ def _watch(live: Sequence[Snapshot], seconds: float) -> None:
 
 def _own_load(screen: tuple[int, int], clients: int) -> Workload:
     """Return a workload like an agent's: a new screenshot of the screen, some history, an action."""
-    requests = max(bounds()["least_requests"], bounds()["requests_per_client"] * clients)
+    bounds = limits("trial")
+    requests = max(bounds["least_requests"], bounds["requests_per_client"] * clients)
     return Workload(
-        sizes=(screen,), requests=min(requests, 4 * bounds()["most_requests"]), concurrency=(clients,),
+        sizes=(screen,), requests=min(requests, 4 * bounds["most_requests"]), concurrency=(clients,),
         max_tokens=64, text_tokens=800, cache="cold",
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ def _looking(server: Endpoint) -> Iterator[list[Snapshot]]:
 def _bench(server: Endpoint, workload: Load) -> Report:
     """Send a load. The door of our own server lets it in while it holds other requests."""
     servers = {"server": replace(server, headers={OURS: "1"})}
-    return asyncio.run(measure(servers, workload, max_seconds=bounds()["most_seconds"]))[0]
+    return asyncio.run(measure(servers, workload, max_seconds=limits("trial")["most_seconds"]))[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from foundation.errors import UsageError
-from serverctl.hardware.catalogue import imagine, is_listed
+from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.settings import KNOBS, parse_assignments
@@ -126,14 +126,6 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
     numbers = None if found is None else (int(found[1]), int(found[2]))
     specs = {"memory_gib": memory, "compute_capability": numbers, "bandwidth_gb_s": bandwidth}
     return {name: value for name, value in specs.items() if value is not None}
-
-
-def own_figures(options: argparse.Namespace) -> str:
-    """Return the figures of a listed card that the command line replaces, in words; "" if there are none."""
-    if options.gpu is None or not is_listed(options.gpu):
-        return ""
-    figures = {"memory": options.gpu_memory, "capability": options.gpu_capability, "bandwidth": options.gpu_bandwidth}
-    return " and ".join(f"{name} is {value}" for name, value in figures.items() if value is not None)
 
 
 def parse_screen(text: str) -> tuple[int, int]:

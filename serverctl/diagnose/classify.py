@@ -8,26 +8,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from serverctl.diagnose.failures import (
-    CONSEQUENCE,
-    DEADLY,
-    ENDED_BY,
-    INTERRUPTED,
-    LIKELY,
-    NOTE,
-    OF_STARTS,
-    OOM,
-    SURE,
-    Kind,
-    Pattern,
-    Words,
-    first_match,
-    group_of,
-    numbers,
-    words_for,
-)
-from serverctl.diagnose.lines import LogLine, parse_line
-from serverctl.diagnose.stages import Stage, StartReport, advance, is_new_start, mark_of, served
+from serverctl.diagnose.failures import FAILURES, Kind, Words, group_of, words_for
+from serverctl.diagnose.stages import LogLine, Stage, StartReport, advance, is_new_start, mark_of, parse_line, served
 
 #: Lines kept from the end of a log; a server that ran for days has millions.
 TAIL = 4000
@@ -54,6 +36,26 @@ _SHELL = {
     "Segmentation fault": "SIGSEGV", "Illegal instruction": "SIGILL", "Aborted": "SIGABRT", "Killed": "SIGKILL",
     "Terminated": "SIGTERM",
 }  # fmt: skip
+
+#: A class, and the texts that show it.
+Pattern = tuple[Kind, re.Pattern[str]]
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(texts), re.DOTALL)
+
+
+#: Kinds that end a server even if no line says so, and kinds that only occur during a start.
+DEADLY, OF_STARTS = (frozenset(Kind[name] for name in FAILURES[part]) for part in ("deadly", "of_starts"))
+#: Texts that always are causes, and texts that count only if none of those is found.
+SURE, LIKELY = (
+    tuple((Kind[entry["kind"]], _any_of(entry["texts"])) for entry in FAILURES[part]) for part in ("sure", "likely")
+)
+#: Texts without a class: torch's out of memory, consequences of an earlier cause, notes that look like errors, how a
+#: process ended, and that somebody ended it.
+OOM, CONSEQUENCE, NOTE, ENDED_BY, INTERRUPTED = (
+    _any_of(FAILURES["texts"][name]) for name in ("oom", "consequence", "note", "ended_by", "interrupted")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
     deaths = [text for text in texts if CONSEQUENCE.search(text)]
     dead = next((text for text in deaths if ": " in text), deaths[0] if deaths else None)  # the line with a message
     if found is None and not served:
-        found = _first(texts, LIKELY, report.stage, memory=False)
+        found = _first(texts, LIKELY, report.stage)
         if found is not None and dead is None and exit_status is None and _went_on(lines, found[1]):
             found = None  # the start succeeded without it
     failed = partial(Failure, stage=report.stage, exit_status=exit_status, report=report)
@@ -207,37 +209,31 @@ def _continues(part: str, before: str) -> bool:
     return before.endswith("local directory specified:") or _REFUSED_WHAT.search(before) is not None
 
 
-def _first(
-    texts: Sequence[str], patterns: tuple[Pattern, ...], stage: Stage, memory: bool = True
-) -> tuple[Kind, str] | None:
-    for text in texts:
-        if memory and (found := OOM.search(text)) and not _names_cause(text):
-            return _oom(text, stage), _sentence(text, found.start())
-        if known := first_match(patterns, text):
-            return known[0], _sentence(text, known[1])
-    return None
+def _cause(text: str, patterns: tuple[Pattern, ...], stage: Stage) -> tuple[Kind, str] | None:
+    """Return the class whose text is in a line, with the evidence; None if there is none.
 
-
-def _names_cause(text: str) -> bool:
-    """Whether a text with an out-of-memory error names a better cause.
-
-    CPU and GPU out-of-memory errors look the same. Prefer the out-of-memory class over the kernel or NCCL error that
-    follows from it.
+    Running out of memory is better known than the kernel or NCCL error that follows from it.
     """
-    known = first_match(SURE, text)
-    return known is not None and known[0] not in (Kind.CUDA, Kind.NCCL)
+    searched = ((kind, match.search(text)) for kind, match in patterns)
+    kind, found = next(((kind, found) for kind, found in searched if found), (None, None))
+    memory = OOM.search(text) if patterns is SURE and kind in (None, Kind.CUDA, Kind.NCCL) else None
+    if memory is not None:
+        return _oom(text, stage), _sentence(text, memory.start())
+    return None if kind is None or found is None else (kind, _sentence(text, found.start()))
+
+
+def _first(
+    texts: Sequence[str], patterns: tuple[Pattern, ...], stage: Stage, without: frozenset[Kind] = frozenset()
+) -> tuple[Kind, str] | None:
+    causes = (_cause(text, patterns, stage) for text in texts)
+    return next((found for found in causes if found is not None and found[0] not in without), None)
 
 
 def _serving_cause(texts: Sequence[str], report: StartReport) -> tuple[Kind, str] | None:
     """Return the cause of a crash while serving, which is logged shortly before the crash."""
     death = next((place for place, text in enumerate(texts) if CONSEQUENCE.search(text)), len(texts))
     near = texts[max(0, death - _NEAR) :]
-    for patterns, memory in ((SURE, True), (LIKELY, False)):
-        for text in near:
-            found = _first([text], patterns, report.stage, memory)
-            if found is not None and found[0] not in OF_STARTS:
-                return found
-    return None
+    return _first(near, SURE, report.stage, OF_STARTS) or _first(near, LIKELY, report.stage, OF_STARTS)
 
 
 def _oom(text: str, stage: Stage) -> Kind:
@@ -306,3 +302,33 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+#: Patterns of the numbers by class; the names of their groups are the names of the numbers.
+_NUMBERS: dict[str, tuple[re.Pattern[str], ...]] = {
+    kind: tuple(re.compile(text, re.DOTALL) for text in entry["texts"])
+    for entry in FAILURES["numbers"]
+    for kind in entry["kinds"]
+}
+_NAMES = frozenset({"architecture", "error", "flag", "model", "model_type", "module"})
+
+
+def numbers(kind: Kind, text: str) -> dict[str, Any]:
+    """The numbers and names in the evidence of a class."""
+    if kind is Kind.FLAG:
+        words = text.split("unrecognized arguments:", 1)[-1].split()
+        # argparse lists a flag's value, too.
+        return {"flags": [word.partition("=")[0] for word in words if re.match(r"--?[A-Za-z]", word)] or words}
+    matches = (match for pattern in _NUMBERS.get(kind.name, ()) if (match := pattern.search(text)))
+    found = {name: _read(name, group) for match in matches for name, group in match.groupdict().items()}
+    # vLLM rounds to hundredths of a GiB, so a small KV cache reads 0.0.
+    return {name: value for name, value in found.items() if value != 0.0 or kind is not Kind.KV_SHORT}
+
+
+def _read(name: str, text: str) -> Any:
+    if name in _NAMES:
+        return text
+    if name.endswith("_gib"):
+        number, _, unit = text.partition(" ")
+        return round(float(number) / (1024 if unit == "MiB" else 1), 3)
+    return float(text) if name == "utilization" else int(text)

@@ -117,6 +117,78 @@ class Source:
             found.append(Server(name, port, cards, command))
         return tuple(found)
 
+    def header(self) -> list[str]:
+        """Lines that say how a file was made, from which plan, and the plan's warnings."""
+        plan, version = self.plan, self.capabilities.version
+        images = f"; {counted(plan.settings.images or 0, 'screenshot')} a request" if plan.model.shape.vision else ""
+        found = [
+            f"Made by: {self.made_by}",
+            f"Plan: {plan.model.name}, {plan.weights} weights, on {self._cards()}; preset {plan.preset}; "
+            f"context {plan.context:,} tokens{images}.",
+            f"vLLM {version}: every flag below was checked against {self.capabilities.parser}.",
+        ]
+        found += [f"Note: {text}" for text in plan.warnings]
+        return found + [f"Left out: {text}" for text in self.servers()[0].command.dropped]
+
+    def _cards(self) -> str:
+        plan = self.plan
+        if not plan.gpus:
+            return "the processor alone"
+        cards = f"{len(plan.gpus) // self.nodes} x {plan.gpus[0].name}"
+        if self.nodes > 1:
+            return f"{cards} in each of {self.nodes} machines"
+        return cards if len(plan.replicas) == 1 else f"{cards} each, {len(plan.replicas)} independent servers"
+
+    def header_comment(self, about: Sequence[str]) -> str:
+        """The header and the notes on the format, as comments."""
+        return commented([*self.header(), "", *about])
+
+    def notes(self, *sections: str, **values: object) -> list[str]:
+        """The lines of some sections ("compose.start") of configs/exports/notes.toml that apply to this export.
+
+        The values fill marks (@NAME@), beside those that every export has.
+        """
+        several = len(self.plan.replicas) > 1
+        cuda = "cuda 12" if self.capabilities.version.startswith("0.19.") else "cuda 13"
+        traits = {
+            "user" if self.user_unit else "root",
+            "cpu" if self.plan.vendor == "cpu" else cuda,
+            self.plan.vendor,
+            "cards" if self.plan.gpus else "",
+            "several servers" if several else "",
+            "folder" if self.folder is not None else "",
+            "no vllm" if self.python is None else "",
+            "auto" if self.plan.settings.max_model_len == "auto" else "fixed",
+        }
+        marks = {
+            "NAME": self.name,
+            "PORT": self.port,
+            "CARDS": len(self.plan.gpus),
+            "SERVERS": len(self.plan.replicas),
+            "NODES": self.nodes,
+            "FOLDER": self.folder and self.folder.name,
+            **values,
+        }
+        texts = {f"@{name}@": str(value) for name, value in marks.items()}
+        found = []
+        for section in sections:
+            entries: Any = load_config("exports/notes.toml")
+            for name in section.split("."):
+                entries = entries[name]
+            for entry in [entries] if isinstance(entries, str) else entries:
+                *needed, text = [entry] if isinstance(entry, str) else entry
+                if traits.issuperset(needed):
+                    found.append(filled(text, texts))
+        return found
+
+    def check_portable(self, format_name: str) -> None:
+        """Raise UsageError if a format for other machines would name a folder of this machine."""
+        if self.folder is not None:
+            raise UsageError(
+                f"{format_name} cannot use a model's folder of this machine ({self.folder}).",
+                "Name the model by its repository: --model ORG/NAME.",
+            )
+
 
 def program_words(command: Command, python: Path | str | None = None) -> list[str]:
     """The beginning of the command line: the program and the model, without any flag."""
@@ -138,74 +210,6 @@ def flag_groups(command: Command) -> list[list[str]]:
 def exports(values: Mapping[str, object]) -> str:
     """Variables as lines of a shell."""
     return "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in values.items())
-
-
-def header(source: Source) -> list[str]:
-    """Lines that say how a file was made, from which plan, and the plan's warnings."""
-    plan, version = source.plan, source.capabilities.version
-    images = f"; {counted(plan.settings.images or 0, 'screenshot')} a request" if plan.model.shape.vision else ""
-    found = [
-        f"Made by: {source.made_by}",
-        f"Plan: {plan.model.name}, {plan.weights} weights, on {_cards(source)}; preset {plan.preset}; "
-        f"context {plan.context:,} tokens{images}.",
-        f"vLLM {version}: every flag below was checked against {source.capabilities.parser}.",
-    ]
-    found += [f"Note: {text}" for text in plan.warnings]
-    return found + [f"Left out: {text}" for text in source.servers()[0].command.dropped]
-
-
-def _cards(source: Source) -> str:
-    plan = source.plan
-    if not plan.gpus:
-        return "the processor alone"
-    cards = f"{len(plan.gpus) // source.nodes} x {plan.gpus[0].name}"
-    if source.nodes > 1:
-        return f"{cards} in each of {source.nodes} machines"
-    return cards if len(plan.replicas) == 1 else f"{cards} each, {len(plan.replicas)} independent servers"
-
-
-def header_comment(source: Source, about: Sequence[str]) -> str:
-    """The header and the notes on the format, as comments."""
-    return commented([*header(source), "", *about])
-
-
-def notes(source: Source, *sections: str, **values: object) -> list[str]:
-    """The lines of some sections ("compose.start") of configs/exports/notes.toml that apply to this export.
-
-    The values fill marks (@NAME@), beside those that every export has.
-    """
-    several = len(source.plan.replicas) > 1
-    cuda = "cuda 12" if source.capabilities.version.startswith("0.19.") else "cuda 13"
-    traits = {
-        "user" if source.user_unit else "root",
-        "cpu" if source.plan.vendor == "cpu" else cuda,
-        source.plan.vendor,
-        "cards" if source.plan.gpus else "",
-        "several servers" if several else "",
-        "folder" if source.folder is not None else "",
-        "no vllm" if source.python is None else "",
-        "auto" if source.plan.settings.max_model_len == "auto" else "fixed",
-    }
-    marks = {
-        "NAME": source.name,
-        "PORT": source.port,
-        "CARDS": len(source.plan.gpus),
-        "SERVERS": len(source.plan.replicas),
-        "NODES": source.nodes,
-        "FOLDER": source.folder and source.folder.name,
-        **values,
-    }
-    texts = {f"@{name}@": str(value) for name, value in marks.items()}
-    found = []
-    for section in sections:
-        entries: Any = load_config("exports/notes.toml")
-        for name in section.split("."):
-            entries = entries[name]
-        for entry in [entries] if isinstance(entries, str) else entries:
-            *needed, text = [entry] if isinstance(entry, str) else entry
-            if traits.issuperset(needed):
-                found.append(filled(text, texts))
-    return found
 
 
 def commented(lines: Sequence[str]) -> str:
@@ -235,12 +239,3 @@ def check_secrets(command: Command) -> None:
                 f"{flag} would write a secret into the export.",
                 "Leave it out, and set HF_TOKEN in the environment of the server instead.",
             )
-
-
-def portable(source: Source, format_name: str) -> None:
-    """Raise UsageError if a format for other machines would name a folder of this machine."""
-    if source.folder is not None:
-        raise UsageError(
-            f"{format_name} cannot use a model's folder of this machine ({source.folder}).",
-            "Name the model by its repository: --model ORG/NAME.",
-        )

@@ -7,17 +7,7 @@ from typing import Any
 
 from foundation.configs import configs_dir
 from foundation.errors import UsageError
-from serverctl.export.common import (
-    GATE_FOLDER,
-    START_SECONDS,
-    Document,
-    Server,
-    Source,
-    filled,
-    header_comment,
-    notes,
-    portable,
-)
+from serverctl.export.common import GATE_FOLDER, START_SECONDS, Document, Server, Source, filled
 from serverctl.hardware.facts import GIB
 from serverctl.process import api_key_gate as gate
 
@@ -42,7 +32,7 @@ def compose_documents(source: Source) -> Sequence[Document]:
         "services": {server.name: _service(source, server) for server in source.servers()},
         "volumes": {volume: {"name": f"{source.name}-{volume}"} for volume in ("hub-cache", "vllm-cache")},
     }
-    return [Document("compose.yaml", header_comment(source, about) + to_yaml([data]))]
+    return [Document("compose.yaml", source.header_comment(about) + to_yaml([data]))]
 
 
 def _service(source: Source, server: Server) -> Any:
@@ -81,7 +71,7 @@ def _devices(source: Source, server: Server) -> dict[str, Any]:
 
 def kubernetes_documents(source: Source) -> Sequence[Document]:
     """The manifest for a cluster with NVIDIA's device plugin: secret, volume, deployment and service in one file."""
-    portable(source, "A manifest")
+    source.check_portable("A manifest")
 
     def literal(text: str) -> str:
         return text.replace("$(", "$$(")  # Kubernetes replaces $(NAME) in arguments and values
@@ -113,7 +103,7 @@ def kubernetes_documents(source: Source) -> Sequence[Document]:
         AFFINITY_CONFIG={"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}} if several else None,
     )
     about = _notes(source, "kubernetes", MINUTES=START_SECONDS // 60)
-    return [Document(f"{source.name}.yaml", header_comment(source, about) + to_yaml(objects))]
+    return [Document(f"{source.name}.yaml", source.header_comment(about) + to_yaml(objects))]
 
 
 def _common_marks(source: Source, server: Server, literal: Callable[[str], str]) -> dict[str, Any]:
@@ -143,9 +133,9 @@ def _common_marks(source: Source, server: Server, literal: Callable[[str], str])
 
 
 def _notes(source: Source, format_name: str, **values: object) -> list[str]:
-    (outside,) = notes(source, f"{format_name}.outside")
+    (outside,) = source.notes(f"{format_name}.outside")
     sections = (f"{format_name}.start", "container", f"{format_name}.rest")
-    return notes(source, *sections, OUTSIDE=outside, **values)
+    return source.notes(*sections, OUTSIDE=outside, **values)
 
 
 def yaml_template(name: str, **values: Any) -> list[Any]:

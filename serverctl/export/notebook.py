@@ -15,7 +15,7 @@ from typing import Any
 from foundation.errors import UsageError
 from foundation.families import family_data, family_folder, family_names
 from serverctl.diagnose.stages import Stage
-from serverctl.export.common import Document, Source, flag_groups, header, portable, program_words, template
+from serverctl.export.common import Document, Source, flag_groups, program_words, template
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.planning import plan_for
@@ -29,7 +29,7 @@ _COLAB = re.compile(r"\b(T4|L4|A100|H100)\b")
 
 def documents(source: Source) -> Sequence[Document]:
     """The notebook. Raises UsageError or CannotPlanError if no build of vLLM can serve the plan."""
-    portable(source, "A notebook")
+    source.check_portable("A notebook")
     if source.plan.vendor != "nvidia":
         raise UsageError("Notebooks are for NVIDIA cards.", "Name one: --gpu T4, L4, A100-40, A100-80, H100 or B200.")
     plans = _plans(source)
@@ -74,7 +74,7 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
     weights = plan.model.weight_bytes(plan.model.own_precision) / GIB
     prompts = family_folder("mai-ui") / "prompt.toml"
     values = {
-        "@HEADER@": "\n".join(f"> {line}".rstrip() + "  " for line in header(source)),
+        "@HEADER@": "\n".join(f"> {line}".rstrip() + "  " for line in source.header()),
         "@HEADER_COMMENT@": f"# Made by: {source.made_by}",
         "@CARD@": card.name,
         "@CARD_REPR@": repr(card.name),

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from foundation.configs import load_config
-from serverctl.export.common import Document, Source, header, header_comment, notes
+from serverctl.export.common import Document, Source
 from serverctl.export.containers import to_yaml, yaml_template
 from serverctl.load.health import targets
 
@@ -26,7 +26,7 @@ def documents(source: Source) -> Sequence[Document]:
     marks = {"NAME": source.name, "TARGETS": servers, "JOB": f'job="{source.name}"', "SLOW": slow}
     found = []
     for name, about in (("prometheus.yml", "prometheus.scrape"), ("vllm-alerts.yml", "prometheus.rules")):
-        text = header_comment(source, notes(source, about)) + to_yaml(yaml_template(name, **marks))
+        text = source.header_comment(source.notes(about)) + to_yaml(yaml_template(name, **marks))
         found.append(Document(name, text))
     return [*found, _dashboard(source)]
 
@@ -38,7 +38,7 @@ def _dashboard(source: Source) -> Document:
         "dashboard.yml",
         UID=source.name[:40],
         NAME=source.name,
-        ABOUT="\n".join(header(source)),
+        ABOUT="\n".join(source.header()),
         PANELS=[_panel(number, entry, source.name) for number, entry in enumerate(entries)],
     )
     return Document("vllm-dashboard.json", json.dumps(dashboard, indent=1) + "\n")

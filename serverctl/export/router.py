@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from foundation.errors import UsageError
-from serverctl.export.common import Document, Source, header_comment, notes, template
+from serverctl.export.common import Document, Source, template
 from serverctl.export.containers import to_yaml, yaml_template
 from serverctl.hardware.catalogue import is_listed
 from serverctl.hardware.facts import Gpu
@@ -25,8 +25,8 @@ def haproxy_documents(source: Source) -> Sequence[Document]:
     lines = "".join(f"    server {one.name} 127.0.0.1:{one.port} check inter 2s fall 3 rise 1\n" for one in servers)
     text = template("haproxy.cfg", {"@NAME@": source.name, "@PORT@": str(source.last_port + 1), "@SERVERS@\n": lines})
     ports = ", ".join(str(one.port) for one in servers)
-    about = notes(source, "haproxy.about", OWN_PORT=source.last_port + 1, PORTS=ports)
-    return [Document("haproxy.cfg", header_comment(source, about) + text)]
+    about = source.notes("haproxy.about", OWN_PORT=source.last_port + 1, PORTS=ports)
+    return [Document("haproxy.cfg", source.header_comment(about) + text)]
 
 
 def litellm_documents(source: Source) -> Sequence[Document]:
@@ -38,8 +38,8 @@ def litellm_documents(source: Source) -> Sequence[Document]:
     ]
     data = yaml_template("litellm.yml", MODELS=models)
     starts = [line for one in (source, *source.beside) for line in _starts(one)]
-    about = [*notes(source, "litellm.start"), *starts, *notes(source, "litellm.rest", OWN_PORT=source.last_port + 1)]
-    return [Document("litellm.yaml", header_comment(source, about) + to_yaml(data))]
+    about = [*source.notes("litellm.start"), *starts, *source.notes("litellm.rest", OWN_PORT=source.last_port + 1)]
+    return [Document("litellm.yaml", source.header_comment(about) + to_yaml(data))]
 
 
 def _starts(source: Source) -> Iterator[str]:

@@ -8,16 +8,7 @@ variable in ExecStart= after the first word.
 import re
 from collections.abc import Sequence
 
-from serverctl.export.common import (
-    Document,
-    Server,
-    Source,
-    flag_groups,
-    header_comment,
-    notes,
-    program_words,
-    template,
-)
+from serverctl.export.common import Document, Server, Source, flag_groups, program_words, template
 from serverctl.process import api_key_gate as gate
 
 #: The location of vLLM in a unit for imagined hardware.
@@ -73,9 +64,9 @@ def _unit(source: Source, server: Server) -> str:
     # Ends when the server answers, or fails when it died: `systemctl start` returns only then.
     wait = f'while kill -0 "$MAINPID" 2>/dev/null; do {ask} 2>/dev/null && exit 0; sleep 2; done; exit 1'
     key_file = f"{'%h/.config/mai-server' if user else '/etc/mai-server'}/{server.name}.env"
-    install = notes(source, "systemd.install", SERVER=server.name, KEY_FILE=key_file, PLACEHOLDER=_PLACEHOLDER)
+    install = source.notes("systemd.install", SERVER=server.name, KEY_FILE=key_file, PLACEHOLDER=_PLACEHOLDER)
     values = {
-        "# @HEADER@": header_comment(source, install),
+        "# @HEADER@": source.header_comment(install),
         "@MODEL@": source.model.replace("%", "%%"),
         **{f"# @{part}@\n": _lines(source, part) for part in ("NETWORK", "DEVICES", "ACCOUNT", "HARDENING")},
         "# @ENVIRONMENT@": "\n".join(f"Environment={quote(f'{name}={env[name]}', variables=False)}" for name in env),
@@ -96,7 +87,7 @@ def _is_temporary(source: Source) -> bool:
 
 
 def _lines(source: Source, part: str) -> str:
-    found = notes(source, f"systemd.{part.lower()}", ACCOUNT=source.account)
+    found = source.notes(f"systemd.{part.lower()}", ACCOUNT=source.account)
     if _is_temporary(source):
         found = [line for line in found if line != "PrivateTmp=yes"]  # which would hide the files
     return "".join(f"{line}\n" for line in found)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from serverctl.export.common import Document, Source, commented, exports, header_comment, notes
+from serverctl.export.common import Document, Source, commented, exports
 from serverctl.plan.show import limits_json
 
 #: Token limit of an answer if a request names none.
@@ -25,8 +25,8 @@ def agent_documents(source: Source) -> Sequence[Document]:
         **(pictures if source.plan.model.shape.vision else {}),
         "MAI_SERVER_SLOTS": source.slots,
     }
-    text = header_comment(source, notes(source, "env.agent")) + exports(agents) + "\n"
-    return [Document("agent.env", text + commented(notes(source, "env.programs")) + exports(programs))]
+    text = source.header_comment(source.notes("env.agent")) + exports(agents) + "\n"
+    return [Document("agent.env", text + commented(source.notes("env.programs")) + exports(programs))]
 
 
 def grid_documents(source: Source) -> Sequence[Document]:
@@ -41,10 +41,10 @@ def grid_documents(source: Source) -> Sequence[Document]:
     }
     end = ", and its preset is for many requests." if many else "."
     parts = [
-        header_comment(source, notes(source, "grid.worker")),
+        source.header_comment(source.notes("grid.worker")),
         "GRID_API_KEY=\nOPENAI_API_KEY=\n",
         f"BACKEND_TYPE=openai\nOPENAI_URL={source.servers()[0].url}/v1\n",
     ]
     for name, value in settings.items():
-        parts.append(commented(notes(source, f"grid.{name}", SLOTS=most, MANY=end)) + f"{name}={value}\n")
+        parts.append(commented(source.notes(f"grid.{name}", SLOTS=most, MANY=end)) + f"{name}={value}\n")
     return [Document("grid-worker.env", "\n".join(parts))]

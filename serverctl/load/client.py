@@ -140,9 +140,7 @@ def connect(endpoint: Endpoint, timeout_s: float) -> "AsyncOpenAI":
 async def find_endpoint(base_url: str, api_key: str, model: str | None) -> Endpoint:
     """Ask the server at an address for its models.
 
-    Raises:
-        EnvironmentLacksError: no server answers there, or it refuses the key.
-        UsageError: it does not serve that model, or serves several and none was named.
+    Raises EnvironmentLacksError without a server that takes the key, UsageError if it is not clear which model to ask.
     """
     async with connect(Endpoint(base_url, api_key, model or ""), timeout_s=20) as client:
         try:

@@ -1,9 +1,8 @@
 """Compares a server's numbers with targets, and gives advice for each number that misses its target."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from foundation.configs import load_config
 from serverctl.hardware.facts import GIB
@@ -38,10 +37,6 @@ class Judged:
             return self.value
         return f"{self.value} (good: {self.target})" if self.good else f"{self.value} (wanted: {self.target})"
 
-    def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
-        return asdict(self)
-
 
 @cache
 def targets() -> Targets:
@@ -50,12 +45,9 @@ def targets() -> Targets:
 
 
 def judge(metrics: ServerMetrics, gpus: Sequence[GpuUse] = (), per_second: float | None = None) -> tuple[Judged, ...]:
-    """Every number worth watching.
+    """Every number worth watching, of a window of time or since the start.
 
-    Args:
-        metrics: of a window of time, or since the server's start.
-        gpus: the cards that it uses.
-        per_second: tokens that all requests together got a second; None if nobody counted.
+    `per_second` are the tokens that all requests together got a second; None if nobody counted.
     """
     found = [_first_token(metrics), _each_request(metrics)]
     if per_second is not None:

@@ -1,7 +1,6 @@
 """The /metrics of a running server as plain values. A missing metric is unknown, not zero.
 
-Names are those of vLLM 0.33; earlier names are tried where they changed (kv_cache_usage_perc was gpu_cache_usage_perc).
-Counters are since the server's start. NaN and infinity count as missing.
+Names are those of vLLM 0.19 to 0.33. Counters are since the server's start. NaN and infinity count as missing.
 """
 
 import math
@@ -77,26 +76,25 @@ def rate(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
-#: Numbers that are added up over engines, by field: the metric's name, then earlier ones.
+#: Metrics that are added up over engines, by field.
 _COUNTS = {
-    "running": ("num_requests_running",),
-    "waiting": ("num_requests_waiting",),
-    "preemptions": ("num_preemptions_total",),
-    "prefix_queries": ("prefix_cache_queries_total", "gpu_prefix_cache_queries_total"),
-    "prefix_hits": ("prefix_cache_hits_total", "gpu_prefix_cache_hits_total"),
-    "image_queries": ("mm_cache_queries_total",),
-    "image_hits": ("mm_cache_hits_total",),
-    "prompt_tokens": ("prompt_tokens_total",),
-    "generation_tokens": ("generation_tokens_total",),
+    "running": "num_requests_running",
+    "waiting": "num_requests_waiting",
+    "preemptions": "num_preemptions_total",
+    "prefix_queries": "prefix_cache_queries_total",
+    "prefix_hits": "prefix_cache_hits_total",
+    "image_queries": "mm_cache_queries_total",
+    "image_hits": "mm_cache_hits_total",
+    "prompt_tokens": "prompt_tokens_total",
+    "generation_tokens": "generation_tokens_total",
 }
+#: Histograms by field.
 _LATENCIES = {
-    "ttft": ("time_to_first_token_seconds",),
-    "per_token": (
-        "request_time_per_output_token_seconds", "inter_token_latency_seconds", "time_per_output_token_seconds",
-    ),
-    "end_to_end": ("e2e_request_latency_seconds",),
-    "queue": ("request_queue_time_seconds",),
-}  # fmt: skip
+    "ttft": "time_to_first_token_seconds",
+    "per_token": "request_time_per_output_token_seconds",
+    "end_to_end": "e2e_request_latency_seconds",
+    "queue": "request_queue_time_seconds",
+}
 
 #: Suffixes of samples that never decrease.
 _GROWING = ("_total", "_bucket", "_sum", "_count")
@@ -132,24 +130,18 @@ def _read(samples: Samples) -> ServerMetrics:
     def values(name: str, **labels: str) -> list[float]:
         return [value for found, value in samples[name] if labels.items() <= found.items()]
 
-    def count(*names: str) -> int | None:
-        return _whole(next(filter(None, map(values, names)), []))
-
     info = [labels for labels, _ in samples["cache_config_info"]]
-    usage = values("kv_cache_usage_perc") or values("gpu_cache_usage_perc")
+    usage = values("kv_cache_usage_perc")
     reasons: dict[str, int] = defaultdict(int)
     for labels, value in samples["request_success_total"]:
         reasons[labels.get("finished_reason", "other")] += round(value)
     awake = values("engine_sleep_state", sleep_state="awake")
-    several: dict[str, Any] = {
-        **{field: count(*names) for field, names in _COUNTS.items()},
-        **{field: next(filter(None, (_latency(samples, name) for name in names)), None)
-           for field, names in _LATENCIES.items()},
-    }  # fmt: skip
+    several: dict[str, Any] = {field: _whole(values(name)) for field, name in _COUNTS.items()}
+    several |= {field: _latency(samples, name) for field, name in _LATENCIES.items()}
     return ServerMetrics(
-        kv_usage=None if (used := _sum(usage)) is None else used / len(usage),
+        kv_usage=sum(usage) / len(usage) if usage else None,
         kv_tokens=_kv_tokens(info),
-        max_concurrency=_sum(_numbers(info, "kv_cache_max_concurrency")),
+        max_concurrency=sum(_numbers(info, "kv_cache_max_concurrency")) or None,
         waiting_for_capacity=_whole(values("num_requests_waiting_by_reason", reason="capacity")),
         requests=dict(reasons) or None,
         sleeping=None if not awake else not any(awake),
@@ -184,15 +176,10 @@ def _numbers(info: list[Mapping[str, str]], label: str) -> list[float]:
     return [number for number in found if math.isfinite(number)]
 
 
-def _sum(values: list[float]) -> float | None:
-    """Return the sum; None if there are no values or it overflows."""
-    total = sum(values)
-    return total if values and math.isfinite(total) else None
-
-
 def _whole(values: list[float]) -> int | None:
-    found = _sum(values)
-    return None if found is None else round(found)
+    """Return the sum in whole numbers; None if there are no values or it overflows."""
+    total = sum(values)
+    return round(total) if values and math.isfinite(total) else None
 
 
 def _kv_tokens(info: list[Mapping[str, str]]) -> int | None:

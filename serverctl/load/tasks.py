@@ -24,9 +24,7 @@ async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
 async def unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
     """Return the result of some work, which is abandoned when the stop is set or its time is over.
 
-    Raises:
-        EndedEarlyError: the stop was set first.
-        TimeoutError: the seconds were over first.
+    Raises EndedEarlyError or TimeoutError.
     """
     task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:

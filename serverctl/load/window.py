@@ -57,14 +57,11 @@ class Snapshot:
 
     @classmethod
     def from_json(cls, document: Any) -> "Snapshot | None":
-        """Read a snapshot; None if the file was cut off or edited."""
-        if not isinstance(document, dict) or not isinstance(document.get("at"), int | float):
+        """Read a snapshot; None if a part of it is missing."""
+        try:
+            return cls(document["at"], document["counters"], document["loads"], document["queue"])
+        except (TypeError, KeyError):
             return None
-        parts: list[Any] = [document.get(name) for name in ("counters", "loads", "queue")]
-        for part in parts:
-            if not isinstance(part, dict) or not all(type(value) in (int, float) for value in part.values()):
-                return None
-        return cls(float(document["at"]), *parts)
 
     @property
     def busy(self) -> bool:

@@ -15,7 +15,8 @@ A scenario is an object; everything is optional:
     reads         "words wrong" (three tokens, whatever is said), "picture wrong" (of another size), "no picture",
                   "all alike" (no token is likelier than another)
     most_logprobs how many a request may ask for (20)
-    metrics       "recorded", "old" (names before 0.10), "none" (404)
+    says          what the answers say ("Hi")
+    metrics       "recorded", "none" (404)
     running       requests in flight, as /metrics tells
     listens       false: the port is never opened, though the log says so
     port          "taken": the port cannot be had
@@ -429,7 +430,7 @@ class Server:
                 '{"error":{"message":"Requested sample logprobs of 20, which is greater than max allowed","code":400}}',
             )
         time.sleep(request.get("fake_seconds", 0))
-        message = {"role": "assistant", "content": "Hi"}
+        message = {"role": "assistant", "content": self.scenario.get("says", "Hi")}
         alike = self.scenario.get("reads") == "all alike"
         likely = [{"logprob": -5.0 - (0 if alike else rank)} for rank in range(request.get("top_logprobs", 0))]
         return 200, json.dumps(
@@ -468,8 +469,7 @@ class Server:
         return {"picture wrong": 83, "no picture": 0}.get(self.scenario.get("reads"), 66)
 
     def metrics(self):
-        kind = self.scenario.get("metrics", "recorded")
-        if kind == "none":
+        if self.scenario.get("metrics") == "none":
             return 404, '{"detail":"Not Found"}'
         with open(os.path.join(_LOGS, "metrics", "vllm-0.32.0.txt"), encoding="utf-8") as file:
             text = file.read().replace('model_name="tiny"', f'model_name="{self.name}"')
@@ -478,9 +478,6 @@ class Server:
             f'vllm:num_requests_running{{engine="0",model_name="{self.name}"}} 0.0',
             f'vllm:num_requests_running{{engine="0",model_name="{self.name}"}} {running}',
         )
-        if kind == "old":
-            text = "\n".join(line for line in text.splitlines() if "cache_config_info" not in line) + "\n"
-            text = text.replace("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
         return 200, text
 
 

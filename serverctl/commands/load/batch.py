@@ -18,10 +18,8 @@ from serverctl.commands.progress import BarProgress
 from serverctl.load.client import MOST_CONNECTIONS, Endpoint, ServerGoneError, connect
 
 if TYPE_CHECKING:  # these modules import pydantic, which --help does not need
-    from serverctl.load.batch.answers import AnswersFile
-    from serverctl.load.batch.lines import Index
-    from serverctl.load.batch.prepare import Fit
-    from serverctl.load.batch.run import Batch, Outcome
+    from serverctl.load.batch.lines import Fit, Index
+    from serverctl.load.batch.run import AnswersFile, Batch, Outcome
 
 #: Seconds that requests under way have after the first Ctrl-C.
 _FINISH_S = 30.0
@@ -86,8 +84,8 @@ def main(arguments: list[str]) -> int:
     """Answer the requests that have no answer yet."""
     options = _parser().parse_args(arguments)
     _check(options)
-    from serverctl.load.batch.answers import AnswersFile
     from serverctl.load.batch.lines import index_requests
+    from serverctl.load.batch.run import AnswersFile
 
     path: Path = options.requests
     out: Path = options.out or path.with_suffix(".answers.jsonl")

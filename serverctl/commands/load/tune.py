@@ -17,7 +17,7 @@ from serverctl.load.client import find_endpoint
 from serverctl.load.metrics import parse_metrics, read_samples
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.bottleneck import NAMES, find_bottleneck, unseen_images, vision_share
-from serverctl.load.tune.seen import Shape, picture_tokens
+from serverctl.load.tune.trial import Shape, picture_tokens
 from serverctl.load.window import Window
 from serverctl.plan.user_flags import absorbed
 from serverctl.process import control, probe

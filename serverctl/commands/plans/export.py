@@ -129,7 +129,7 @@ def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
         )
     request, *others = resolve_options(options, flags + options.flags, hardware_of(options)).beside(options.beside)
     if options.format == "multi-node":
-        from serverctl.export.nodes import plan_nodes
+        from serverctl.export.scripts import plan_nodes
 
         plan = plan_nodes(request.hardware, request.goal, request.capabilities.version, options.nodes)
     else:

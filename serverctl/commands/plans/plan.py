@@ -13,7 +13,6 @@ from serverctl.commands.options import (
     add_goal,
     add_hardware,
     hardware_of,
-    own_figures,
     resolve_options,
     settings_listing,
     split_flags,
@@ -127,9 +126,6 @@ def _show(request: Resolved, options: argparse.Namespace) -> None:
 
     console = GatedConsole(highlight=False)
     print_plan(console, plan, command, request.hardware)
-    if (own := own_figures(options)) and request.hardware.gpus:
-        note = f"- Of {options.gpu}, {own} as you said, and the rest as in the table of cards."
-        console.print(note, style="dim", markup=False)
     for text in _of_prompts(plan, request.goal.screen):
         console.print(text, style="dim", markup=False)
     how = how_to_install(request.hardware.vendor).rstrip(".")

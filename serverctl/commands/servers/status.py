@@ -82,7 +82,7 @@ def _look_json(look: Look) -> dict[str, Any]:
     return {
         **to_json(look.state, look.metrics),
         "gpus": [asdict(gpu) for gpu in look.gpus],
-        "judged": [each.to_json() for each in look.judged],
+        "judged": [asdict(each) for each in look.judged],
         "judged_window_s": look.window_s,
     }
 

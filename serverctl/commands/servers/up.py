@@ -12,8 +12,7 @@ from foundation.printing import ask_for, put, put_json, remark
 from foundation.processes import wait_gone
 from serverctl.commands.options import add_beside, add_goal, cards_here, processor_alone, resolve_options, split_flags
 from serverctl.commands.progress import InstallProgress, StartProgress
-from serverctl.commands.servers.found import found, report, server_json
-from serverctl.commands.servers.restart import restart
+from serverctl.commands.servers.running import found, report, restart, server_json
 from serverctl.plan.render import render
 from serverctl.process import control
 from serverctl.process.key_file import read_key

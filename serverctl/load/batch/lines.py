@@ -1,15 +1,19 @@
-"""The request file: JSON lines, all checked before anything is sent, then read again one by one."""
+"""The request file: JSON lines, all checked before anything is sent, then read one by one and made into requests."""
 
+import base64
+import binascii
+import copy
 import difflib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from foundation.errors import UsageError
+from serverctl.load.images import data_url, fitted
 
 #: Parameters of the chat API that a line cannot set: ignoring them would silently change the answers.
 _NOT_HERE = frozenset(
@@ -105,9 +109,7 @@ def image_parts(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def index_requests(path: Path, *, keep_going: bool = False) -> Index:
     """Check every line and remember its place. Images must exist but are not opened.
 
-    Raises:
-        UsageError: the file cannot be read or holds no requests; or lines are broken, ids twice or images missing,
-            and `keep_going` is not set: the message names the lines.
+    Raises UsageError if there are no requests, and unless `keep_going` for broken lines, double ids and missing images.
     """
     ids: dict[int, str] = {}
     broken: dict[str, str] = {}
@@ -176,14 +178,69 @@ def parse_request(raw: bytes, number: int) -> Request:
 def _document(raw: bytes) -> dict[str, Any]:
     try:
         document = json.loads(raw.decode("utf-8-sig"))
-        if b"\\u" in raw:
-            json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeDecodeError as error:
+        json.dumps(document, ensure_ascii=False).encode()  # half of a character (a lone surrogate) cannot be sent
+    except UnicodeError as error:
         raise LineError("it is not UTF-8") from error
-    except UnicodeEncodeError as error:
-        raise LineError("it holds half of a character (a lone surrogate)") from error
     except (ValueError, RecursionError) as error:
         raise LineError(f"it is not JSON ({error})") from error
     if not isinstance(document, dict):
         raise LineError("it is not a JSON object")
     return document
+
+
+#: Maps the width and height of an image in pixels to the size at which it is sent.
+Fit: TypeAlias = Callable[[int, int], tuple[int, int]]
+
+
+class ImageError(Exception):
+    """An image cannot be sent. The message is one sentence."""
+
+
+def prepare(request: Request, base: Path, defaults: Mapping[str, Any], fit: Fit | None = None) -> dict[str, Any]:
+    """Return the arguments of the chat API for a request, whose images are read from the folder `base`.
+
+    The defaults are "system", "max_tokens" and "temperature". The instruction comes before the images, as in MAI-UI's
+    prompts. Without `fit`, images are sent as they are. Raises ImageError if one cannot be read or is none.
+    """
+    messages = copy.deepcopy(request.messages)
+    if messages is None:
+        pictures = ({"type": "image_url", "image_url": {"url": written}} for written in request.images)
+        system = request.system if request.system is not None else defaults["system"]
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": [{"type": "text", "text": request.instruction}, *pictures]})
+    for image in image_parts(messages):
+        if not is_fetched(image["url"]):
+            image["url"] = _image(image["url"], base, fit)
+    sent: dict[str, Any] = {"messages": messages}
+    for name in ("max_tokens", "temperature"):
+        sent[name] = defaults[name] if getattr(request, name) is None else getattr(request, name)
+    if request.json_schema is not None:
+        schema = {"name": "answer", "schema": request.json_schema}
+        sent["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.regex is not None:
+        sent["extra_body"] = {"structured_outputs": {"regex": request.regex}}
+    return sent
+
+
+def _image(written: str, base: Path, fit: Fit | None) -> str:
+    inline = written.startswith("data:")
+    if inline and fit is None:
+        return written
+    name = "the image in the line" if inline else f"the image {written!r}"
+    try:
+        data = _decode(written) if inline else resolve(written, base).read_bytes()
+        return data_url(data if fit is None else fitted(data, fit))
+    except OSError as error:
+        raise ImageError(f"{name} cannot be read: {error.strerror or error}") from error
+    except (ValueError, UsageError) as error:
+        raise ImageError(f"{name}: {error}") from error
+
+
+def _decode(url: str) -> bytes:
+    head, _, body = url.partition(",")
+    if not head.endswith(";base64"):
+        raise ValueError("its data: URL is not base64")
+    try:
+        return base64.b64decode(body, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"its base64 is broken ({error})") from error

@@ -1,15 +1,16 @@
 """Runs a batch: several requests at once, each read when its turn comes, each answer on disk at once.
 
-This is the only place of a batch where a request is retried.
+This is the only place of a batch where a request is retried. The answers file is read again to resume it.
 """
 
 import asyncio
 import itertools
 import random
+import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +18,75 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from foundation.chat_stream import AnswerReader
 from foundation.errors import EnvironmentLacksError, UsageError
-from serverctl.load.batch.answers import Answer, AnswersFile
-from serverctl.load.batch.lines import Index, LineError, Request, parse_request
-from serverctl.load.batch.prepare import Fit, ImageError, prepare
+from foundation.json_lines import JsonLines
+from serverctl.load.batch.lines import Fit, ImageError, Index, LineError, Request, parse_request, prepare
 from serverctl.load.client import TRANSIENT, Endpoint, Failure, ServerGoneError, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+
+#: Names of broken lines of the request file; a mended line has another name.
+_OF_A_LINE = re.compile(r"line \d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outcome of one request."""
+
+    id: str  # of the request
+    text: str | None = None  # None for a failure
+    reasoning: str | None = None  # the model's reasoning, if the server sends it separately
+    finish_reason: str | None = None  # "length" when the token limit cut the answer off
+    usage: dict[str, int | None] | None = None  # prompt_tokens, completion_tokens, cached_tokens; None is unknown
+    seconds: float | None = None  # of the request that was answered
+    kind: str = ""  # of a failure, for programs
+    message: str = ""  # of a failure, for people
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an answer."""
+        return self.text is not None
+
+    def document(self) -> dict[str, Any]:
+        """As a line of the answers file."""
+        document: dict[str, Any] = {"id": self.id, "ok": self.ok}
+        if not self.ok:
+            return document | {"error": {"kind": self.kind, "message": self.message}}
+        reasoning = {"reasoning": self.reasoning} if self.reasoning else {}
+        seconds = None if self.seconds is None else round(self.seconds, 3)
+        document |= {"text": self.text, **reasoning, "finish_reason": self.finish_reason}
+        return document | {"usage": self.usage or {}, "seconds": seconds}
+
+
+class AnswersFile(JsonLines):
+    """The answers of one batch."""
+
+    def __init__(self, path: Path) -> None:
+        self.answered: set[str] = set()
+        self.failed: set[str] = set()
+        super().__init__(path, "an answer of a batch", self._take, "batch")
+
+    def _take(self, document: dict[str, Any]) -> None:
+        match document:
+            case {"id": str(name), "ok": bool(ok)}:
+                (self.answered if ok else self.failed).add(name)
+            case _:
+                raise ValueError("no answer")
+
+    def forget_failures(self, ids: Iterable[str]) -> None:
+        """Remove the failures that will be retried, so that every request has one line in the end."""
+        again = self.failed & (set(ids) | self.answered | {name for name in self.failed if _OF_A_LINE.fullmatch(name)})
+        if again:
+            self.drop(lambda document: not document["ok"] and document["id"] in again)
+            self.failed -= again
+
+    def write(self, answer: Answer) -> None:
+        """Write an answer immediately. Raises EnvironmentLacksError on failure (a full disk)."""
+        self.append(answer.document())
+        (self.answered if answer.ok else self.failed).add(answer.id)
+
 
 #: Pause before the first retry, in seconds; doubled each time, up to the most.
 _BACKOFF_S = 0.5
@@ -132,9 +194,7 @@ class Batch:
 
         If `soon` is set, no request is begun; if `now` is set, running requests are aborted and left for another run.
 
-        Raises:
-            MaiError: the server is gone, the disk is full, or the request file was changed meanwhile; what was
-                answered until then is on disk.
+        Raises MaiError if the server is gone, the disk is full, or the request file was changed meanwhile.
         """
         with self.requests.open("rb") as file:
             left = self._read(file)

@@ -80,10 +80,8 @@ async def measure(
     The `part` (1, 3) sends the second third of the requests. The same `run_name` makes the same requests, which are new
     to a server that has not seen them; None makes a new one.
 
-    Raises:
-        UsageError: a server is not on this machine, and that was not allowed.
-        ServerDiedError: a server died, which ends it for all; the error holds the reports.
-        MaiError: a server refuses this workload.
+    Raises UsageError for a server on another machine unless that is allowed, ServerDiedError with the reports if one
+    died, and MaiError if one refuses this workload.
     """
     for endpoint in endpoints.values():
         if not endpoint.is_local and not allow_remote:

@@ -5,8 +5,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from serverctl.load.bench.compare import CAVEAT, compared, verdicts
-from serverctl.load.bench.report import LATENCIES, RATES, Measurement, Report
-from serverctl.load.bench.stats import PERCENTILES, Summary
+from serverctl.load.bench.report import LATENCIES, PERCENTILES, RATES, Measurement, Report, Summary
 
 if TYPE_CHECKING:
     from rich.console import Console

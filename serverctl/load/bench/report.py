@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from foundation.errors import EnvironmentLacksError
 from foundation.printing import counted
-from serverctl.load.bench.stats import PERCENTILES, Summary, summarize
 from serverctl.load.bench.workload import Load, Setting
 from serverctl.load.client import Failure
 from serverctl.load.window import Snapshot, Window
@@ -27,12 +26,42 @@ RATES: dict[str, str] = {
     "prompt_tokens_per_s": "prompt tokens/s",
 }
 
+#: How percentiles are computed, for people.
+PERCENTILES = "linear interpolation between the two nearest ranks (numpy's default)"
+
 #: Cached shares of the prompt that need a note: the chat format's first words are under 2 % of a cold prompt, and a
 #: warm prompt should come from the cache for the most part.
 _COLD_ENOUGH, _WARM_ENOUGH = 0.02, 0.5
 #: Writing a request with a screenshot takes this program 10 to 20 ms, several at once as many times longer. A delay
 #: counts as a disturbance from this many milliseconds and this share of the mean latency on.
 _MUCH_LAG_MS, _MUCH_OF_LATENCY = 50.0, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Values in short, in their own unit; `n` says how much the outer percentiles can mean."""
+
+    n: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    min: float
+    max: float
+
+    def to_json(self) -> dict[str, float]:
+        """The summary as a JSON object."""
+        return {name: round(value, 3) for name, value in asdict(self).items()}
+
+
+def summarize(values: Sequence[float]) -> Summary | None:
+    """Values in short; None if there are none."""
+    import numpy as np
+
+    if not values:
+        return None
+    p50, p95, p99 = (float(found) for found in np.percentile(values, (50, 95, 99)))
+    return Summary(len(values), fmean(values), p50, p95, p99, min(values), max(values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from typing import Any, Literal, TypeAlias
 from typing_extensions import override
 
 from foundation.errors import UsageError
-from serverctl.load.bench.screens import screenshot
 from serverctl.load.client import MOST_CONNECTIONS
-from serverctl.load.images import data_url, png
+from serverctl.load.images import data_url, png, screenshot
 
 #: "cold": every request is new to the server, from its first token on. "warm": all requests of a setting are the same.
 #: "replayed": as a recorded run: its beginning is new, its history is what the server has just seen.

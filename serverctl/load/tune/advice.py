@@ -12,8 +12,8 @@ from itertools import chain
 from typing import Any
 
 from serverctl.load.metrics import ServerMetrics
-from serverctl.load.tune.bottleneck import Bottleneck, Kind, kv_slots, tables
-from serverctl.load.tune.seen import Shape
+from serverctl.load.tune.bottleneck import Bottleneck, Kind, kv_slots, limits
+from serverctl.load.tune.trial import Shape
 from serverctl.load.window import Window
 from serverctl.plan.settings import KNOBS
 
@@ -66,11 +66,6 @@ class Reading:
         return Advice(setting, value, self.settings.get(setting), because)
 
 
-def changing() -> Mapping[str, Any]:
-    """The bounds of changes."""
-    return tables()["changing"]
-
-
 def advise(reading: Reading) -> list[Advice]:
     """All known advice, the most promising first, each knob once."""
     found: list[Advice] = []
@@ -96,7 +91,7 @@ def _more_slots(reading: Reading) -> Iterator[Advice]:
     holds, now = reading.kv_slots, reading.settings.get("max_num_seqs")
     if now is None:
         return
-    wanted = min(reading.clients, holds or reading.clients, changing()["most_sequences"])
+    wanted = min(reading.clients, holds or reading.clients, limits("changing")["most_sequences"])
     if wanted > now:
         room = "" if holds is None else f"; the KV cache holds {holds} requests of {reading.request_tokens:,} tokens"
         yield reading.change("max_num_seqs", wanted, f"up to {reading.clients} requests came at once{room}")
@@ -108,15 +103,15 @@ def _larger_cache(reading: Reading) -> Iterator[Advice]:
     size = settings.get("kv_cache_memory_bytes")
     if size and request and held:
         # Room for one request more: for prefills of the next one, and for blocks that are half full.
-        wanted = min((reading.clients + 1) * request / held, changing()["most_kv_growth"])
+        wanted = min((reading.clients + 1) * request / held, limits("changing")["most_kv_growth"])
         if wanted > 1.1:
             grown = -(-int(size * wanted) // 2**20) * 2**20
             because = f"{reading.clients} requests of {request:,} tokens need {wanted:.1f} times the cache of now"
             yield reading.change("kv_cache_memory_bytes", grown, because)
     share = settings.get("gpu_memory_utilization")
-    if not reading.processor and not size and share is not None and share < changing()["most_utilization"]:
+    if not reading.processor and not size and share is not None and share < limits("changing")["most_utilization"]:
         because = "a larger share of the card is a larger cache"
-        yield reading.change("gpu_memory_utilization", changing()["most_utilization"], because)
+        yield reading.change("gpu_memory_utilization", limits("changing")["most_utilization"], because)
     if not reading.processor and settings.get("kv_cache_dtype") is None:
         yield _to_know(
             "--set kv_cache_dtype=fp8 would hold twice as many tokens (compute capability 8.9 and newer); what that "
@@ -133,7 +128,7 @@ def _fewer_at_a_time(reading: Reading) -> Iterator[Advice]:
 
 
 def _smaller_images(reading: Reading) -> Iterator[Advice]:
-    edge, least = reading.settings.get("longest_edge"), changing()["least_pixels"]
+    edge, least = reading.settings.get("longest_edge"), limits("changing")["least_pixels"]
     if reading.window is None or not reading.window.images or edge is None or edge <= least:
         return
     yield reading.change(
@@ -147,10 +142,10 @@ def _smaller_images(reading: Reading) -> Iterator[Advice]:
 def _more_renderers(reading: Reading) -> Iterator[Advice]:
     """vLLM prepares one request's images at a time (renderer_num_workers is 1) however many come at once."""
     parts = None if reading.window is None else reading.window.parts
-    if parts is None or parts.share("images") < changing()["much_before_the_engine"]:
+    if parts is None or parts.share("images") < limits("changing")["much_before_the_engine"]:
         return  # the vision tower takes the time, and threads do not help it
     now = reading.settings.get("renderer_num_workers") or 1
-    wanted = min(reading.clients, reading.cores, changing()["most_renderers"])
+    wanted = min(reading.clients, reading.cores, limits("changing")["most_renderers"])
     if wanted > now:
         because = f"up to {reading.clients} requests came at once, and {now} thread prepares their images"
         yield reading.change("renderer_num_workers", wanted, because)
@@ -159,7 +154,7 @@ def _more_renderers(reading: Reading) -> Iterator[Advice]:
 def _image_cache_off(reading: Reading) -> Iterator[Advice]:
     if reading.settings.get("mm_processor_cache_gb") == 0:
         because = "no processed image is kept: those of an agent's history are prepared again at every step"
-        yield reading.change("mm_processor_cache_gb", changing()["image_cache_gb"], because)
+        yield reading.change("mm_processor_cache_gb", limits("changing")["image_cache_gb"], because)
 
 
 def _larger_steps(reading: Reading) -> Iterator[Advice]:
@@ -168,7 +163,7 @@ def _larger_steps(reading: Reading) -> Iterator[Advice]:
     prompt = None if reading.window is None else reading.window.prompt_tokens
     if budget is None or prompt is None or prompt <= budget:
         return
-    wanted = min(2 ** (int(prompt) - 1).bit_length(), changing()["most_batched_tokens"])
+    wanted = min(2 ** (int(prompt) - 1).bit_length(), limits("changing")["most_batched_tokens"])
     if wanted > budget:
         because = f"a prompt of {prompt:,.0f} tokens is computed in steps of {budget:,}"
         yield reading.change("max_num_batched_tokens", wanted, because)

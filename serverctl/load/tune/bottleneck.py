@@ -55,40 +55,34 @@ def kv_slots(kv_tokens: int | None, request_tokens: int | None) -> int | None:
 
 
 @cache
-def tables() -> Mapping[str, Mapping[str, Any]]:
-    """The thresholds of verdicts, and the bounds of changes and trials (configs/tuning.toml)."""
-    return load_config("tuning.toml")
-
-
-def judging() -> Mapping[str, Any]:
-    """The thresholds of a verdict."""
-    return tables()["judging"]
+def limits(part: Literal["judging", "changing", "trial"]) -> Mapping[str, Any]:
+    """The thresholds of verdicts, or the bounds of changes or trials (configs/tuning.toml)."""
+    found: Mapping[str, Any] = load_config("tuning.toml")[part]
+    return found
 
 
 def enough(window: Window | None) -> bool:
     """Whether enough requests ended in a window for a verdict."""
-    return window is not None and window.finished >= judging()["least_requests"]
+    return window is not None and window.finished >= limits("judging")["least_requests"]
 
 
 def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | None, vision: float = 0.0) -> Bottleneck:
-    """Name what limited a server in a window of time.
+    """Name what limited a server in the window of one load.
 
-    Args:
-        window: of one load; None if there was none.
-        slots: max_num_seqs, None if unknown.
-        kv_tokens: tokens that the KV cache holds, None if unknown.
-        vision: 0 to 1: the vision tower's part of a prefill (`vision_share`).
+    `slots` is max_num_seqs, `kv_tokens` what the KV cache holds, and `vision` the vision tower's part of a prefill.
     """
     count = 0 if window is None else window.finished
     if window is None or not (enough(window) or _idles(window)):
-        return Bottleneck("unknown", f"{count} requests say nothing; {judging()['least_requests']} are the least")
+        return Bottleneck(
+            "unknown", f"{count} requests say nothing; {limits('judging')['least_requests']} are the least"
+        )
     parts = window.parts
     if parts is None or parts.whole <= 0:
         return Bottleneck("unknown", "the server does not tell where the time of its requests goes")
     preempted = (window.grown("preemptions") or 0) / window.finished
-    if preempted > judging()["much_preemption"]:
+    if preempted > limits("judging")["much_preemption"]:
         return Bottleneck("kv", f"{preempted:.0%} of the requests were thrown out of the KV cache and computed again")
-    if parts.share("queue") >= judging()["much_waiting"]:
+    if parts.share("queue") >= limits("judging")["much_waiting"]:
         return _of_waiting(window, parts, slots, kv_tokens, vision)
     largest = _of_service(window, parts, vision)
     if not _idles(window):
@@ -102,8 +96,8 @@ def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | N
 
 def _idles(window: Window) -> bool:
     """Whether a server is mostly idle: a few requests in a long window are enough to see that."""
-    long = (window.seconds or 0) >= judging()["least_seconds"] and window.finished > 1
-    return window.at_once is not None and window.at_once < judging()["idle_below"] and (long or enough(window))
+    long = (window.seconds or 0) >= limits("judging")["least_seconds"] and window.finished > 1
+    return window.at_once is not None and window.at_once < limits("judging")["idle_below"] and (long or enough(window))
 
 
 def _of_waiting(window: Window, parts: Parts, slots: int | None, kv_tokens: int | None, vision: float) -> Bottleneck:
@@ -120,7 +114,7 @@ def _of_waiting(window: Window, parts: Parts, slots: int | None, kv_tokens: int 
     if full and (holds is None or slots is None or holds > slots):
         service, prefill = parts.prefill + parts.decode, parts.prefill + window.beside_prefills * parts.decode
         gain = service / prefill if prefill > 0 else float("inf")
-        if gain < judging()["least_gain_of_slots"]:
+        if gain < limits("judging")["least_gain_of_slots"]:
             share = f"{prefill / service:.0%} of what each then takes are prompts{tower}"
             return Bottleneck(prompts, f"{text}, and {share}: more slots would only wait inside the engine")
         free = "" if holds is None else f", and the KV cache has room for {holds}"
@@ -180,13 +174,8 @@ def vision_share(
 ) -> float:
     """The vision tower's part of the arithmetic of a prefill, 0 to 1.
 
-    Args:
-        model: what is served.
-        screen: width and height in pixels of the screen that was planned for.
-        longest_edge: the pixel budget of one screenshot; None for the model's own.
-        images: screenshots of a mean request.
-        prompt_tokens: of a mean request, those of its images included.
-        picture: tokens of a mean picture, if its size was seen.
+    Images and tokens are those of a mean request, `picture` the tokens of a mean picture if its size was seen; else the
+    planned screen and the pixel budget of a screenshot (None for the model's own) tell it.
     """
     vision = model.shape.vision
     if vision is None or images <= 0 or prompt_tokens <= 0:

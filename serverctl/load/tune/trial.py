@@ -1,27 +1,34 @@
-"""Judges whether a change is better: the same load on the server before and after, compared by intervals."""
+"""The trial of a change: the same load on the server before and after, compared by intervals.
 
-from collections.abc import Mapping, Sequence
+The load is made up like the one that was seen, or has the shapes of requests that the door noted: their sizes, and
+which of them are alike, are the clients' own.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from serverctl.load.bench.stats import Difference, compare_pairs
-from serverctl.load.bench.workload import Workload
-from serverctl.load.tune.bottleneck import tables
+from typing_extensions import override
+
+from serverctl.load.bench.compare import Difference, compare_pairs
+from serverctl.load.bench.workload import Load, Setting, Workload, filler
+from serverctl.load.images import data_url, png, screenshot
+from serverctl.load.tune.bottleneck import limits
 from serverctl.load.window import Window
 from serverctl.models.model import Model
 
 if TYPE_CHECKING:
     from serverctl.load.bench.report import Report
 
+
 #: Sizes of a trial's screenshots after the planned screen, the largest first, for shorter prompts.
 _SIZES = ((1280, 720), (640, 480), (320, 256))
 #: Sizes before the planned screen, if images take the time.
 _LARGE = ((3840, 2160), (2560, 1440))
-
-
-def bounds() -> Mapping[str, Any]:
-    """The bounds of a trial (configs/tuning.toml)."""
-    return tables()["trial"]
 
 
 def workload_like(
@@ -33,8 +40,8 @@ def workload_like(
     `large` tries larger ones first.
     """
     clients = min(window.clients, 32)
-    limits = bounds()
-    requests = max(limits["least_requests"], min(limits["requests_per_client"] * clients, limits["most_requests"]))
+    bounds = limits("trial")
+    requests = max(bounds["least_requests"], min(bounds["requests_per_client"] * clients, bounds["most_requests"]))
     images = min(round(window.images or 0), settings.get("images") or 64)
     prompt = round(window.prompt_tokens or 0)
     size, pictures = screen, 0
@@ -43,7 +50,7 @@ def workload_like(
         pictures = images * model.image_tokens(*size, settings.get("longest_edge")) if images else 0
         if pictures <= prompt:
             break
-    usual = limits["repeated"]  # an agent's usual share, if a cache is off
+    usual = bounds["repeated"]  # an agent's usual share, if a cache is off
     return Workload(
         sizes=(size,),
         images=images,
@@ -86,10 +93,85 @@ def judge(before: "Report", after: "Report") -> Verdict:
         return Verdict(
             False, f"{text}: {'worse' if difference.verdict == 'higher' else difference.verdict}", difference
         )
-    if difference.ratio > 1 - bounds()["least_gain"]:
+    if difference.ratio > 1 - limits("trial")["least_gain"]:
         return Verdict(False, f"{text}: better, but by too little to keep it", difference)
     return Verdict(True, f"{text}: better", difference)
 
 
 def _times(report: "Report") -> Sequence[float | None]:
     return [time for measurement in report.measurements for time in measurement.by_number("total_ms")]
+
+
+#: Characters of a token of made-up text, roughly.
+_CHARACTERS = 4.5
+
+#: A request: its messages, each with its role and its pieces ([hash, characters] or [hash, width, height]).
+Shape = Sequence[tuple[str, Sequence[Sequence[Any]]]]
+
+
+@contextmanager
+def noting(look: Path, seen: Path) -> Iterator[list[Shape]]:
+    """Let the door note the shapes of requests during a block; the list is complete afterwards."""
+    found: list[Shape] = []
+    with suppress(OSError):
+        seen.unlink(missing_ok=True)
+        look.touch(mode=0o600)
+    try:
+        yield found
+    finally:
+        with suppress(OSError):
+            look.unlink(missing_ok=True)
+        with suppress(OSError, ValueError):
+            found += [json.loads(line) for line in seen.read_text(encoding="ascii").splitlines()]
+            seen.unlink()
+
+
+def picture_tokens(shapes: Sequence[Shape], model: Model, longest_edge: int | None) -> float | None:
+    """Return the mean tokens of a picture; None without pictures."""
+    tokens = [model.image_tokens(*size, longest_edge) for size in _pictures(shapes)]
+    return fmean(tokens) if tokens else None
+
+
+def _pictures(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
+    """Return the sizes of all pictures."""
+    return [(piece[1], piece[2]) for shape in shapes for _, pieces in shape for piece in pieces if len(piece) == 3]
+
+
+@dataclass(frozen=True)
+class SeenLoad(Load):
+    """The requests that were seen, again and again until there are enough."""
+
+    shapes: Sequence[Shape]
+    requests: int
+    concurrency: tuple[int, ...]
+    max_tokens: int = 64
+
+    @override
+    def settings(self) -> Iterator[Setting]:
+        pictures = _pictures(self.shapes)
+        width, height = max(pictures, key=lambda size: size[0] * size[1], default=(0, 0))
+        each = round(len(pictures) / len(self.shapes))
+        yield Setting(width, height, each, self.concurrency[0], "replayed")
+
+    @override
+    def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
+        repetition, place = divmod(request, len(self.shapes))
+        key = f"{run}/{repetition}"  # a repetition of the whole is new to the server
+        chat = []
+        for role, pieces in self.shapes[place]:
+            content = [_part(piece, key) for piece in pieces]
+            alone = role != "user" and all(part["type"] == "text" for part in content)
+            text = " ".join(str(part.get("text")) for part in content)
+            chat.append({"role": role, "content": text if alone else content})
+        return chat
+
+    @override
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "shapes": len(self.shapes)}
+
+
+def _part(piece: Sequence[Any], key: str) -> dict[str, Any]:
+    if len(piece) == 3:
+        picture = png(screenshot(f"{key}/{piece[0]}", piece[1], piece[2]))
+        return {"type": "image_url", "image_url": {"url": data_url(picture)}}
+    return {"type": "text", "text": filler(f"{key}/{piece[0]}", round(piece[1] / _CHARACTERS))}

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import TAIL, Failure, classify
-from serverctl.diagnose.lines import parse_line
-from serverctl.diagnose.stages import Stage, StartReport, advance
+from serverctl.diagnose.stages import Stage, StartReport, advance, parse_line
 from serverctl.plan.env import LOG_LEVEL, hides_stages
 from serverctl.process.cleanup import MARK, kill_marked
 from serverctl.process.logs import MOST_LINE, LogWriter

@@ -100,9 +100,11 @@ def test_a_persons_own_flag_is_never_changed_or_dropped() -> None:
     assert [step.action for step, _ in climb(Kind.FLAG, "l4", goal, flags=["--swap-space", "4"])] == ["stop"]
 
 
-def test_a_flag_of_ours_that_vllm_refuses_is_left_out() -> None:
+def test_a_flag_of_ours_that_vllm_refuses_is_left_out_and_a_taken_port_changed_at_once() -> None:
     (step, _), *_ = climb(Kind.FLAG, flags=["--performance-mode", "interactivity"])
     assert (step.action, step.drop_flags, step.wait_for_memory) == ("retry", ("--performance-mode",), False)
+    step = climb(Kind.PORT)[0][0]
+    assert (step.action, step.wait_for_memory) == ("retry", False)
 
 
 def test_memory_that_others_hold_is_waited_for_and_then_less_is_asked_for() -> None:
@@ -170,19 +172,12 @@ def test_more_of_the_card_is_asked_for_in_steps_of_three_hundredths() -> None:
 def test_graphs_get_three_hundredths_of_the_card_where_fewer_of_them_did_not_help() -> None:
     steps = [step.changes for step, _ in climb(Kind.GRAPH_OOM, "h100", Goal(model="MAI-UI-2B"))]
     assert steps[:2] == [{"max_cudagraph_capture_size": 4}, {"gpu_memory_utilization": 0.89}]
+    assert steps[-2:] == [{"enforce_eager": True}, {}], "and then there are none"
 
 
 def test_screenshots_are_shrunk_to_what_small_targets_need_and_not_below() -> None:
     steps = [step.changes for kind in MEMORY for step, _ in climb(kind, "rtx-3090", Goal(model="MAI-UI-2B"))]
     assert min(changes["longest_edge"] for changes in steps if "longest_edge" in changes) == 2_097_152
-
-
-def test_graphs_become_fewer_and_then_none() -> None:
-    knobs = [
-        next(iter(step.changes), step.action) for step, _ in climb(Kind.GRAPH_OOM, "h100", Goal(model="MAI-UI-2B"))
-    ]
-    assert knobs[-2:] == ["enforce_eager", "stop"]
-    assert "max_cudagraph_capture_size" in knobs
 
 
 MAYBE_CHANCE = (
@@ -199,11 +194,6 @@ def test_what_may_have_been_chance_is_tried_once_more(kind: Kind) -> None:
 def test_an_error_of_vllms_own_comes_again_and_is_not_tried_again() -> None:
     ((step, _),) = climb(Kind.EXITED, evidence="RuntimeError: start (0) + length (512) exceeds dimension size (384).")
     assert step.action == "stop"
-
-
-def test_a_start_whose_port_was_taken_is_repeated_at_once() -> None:
-    step = climb(Kind.PORT)[0][0]
-    assert (step.action, step.wait_for_memory) == ("retry", False)
 
 
 @pytest.mark.parametrize("kind", HOPELESS)

@@ -1,7 +1,7 @@
 """Whole logs: recorded ones of a real vLLM, good starts, deaths while serving, several starts, broken files."""
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -198,19 +198,6 @@ def test_an_engine_that_vanishes_while_serving_died() -> None:
     assert classify_log(late).kind is Kind.ENGINE_DIED, "an error before the server was ready does not explain it"
 
 
-def test_the_noise_of_an_end_that_was_asked_for_is_no_failure() -> None:
-    asked = "(APIServer pid=1) INFO 11-21 00:26:37 [launcher.py:254] [shutdown] API server: shutdown triggered"
-    assert classify_log([*until("serving"), asked, *DEATH]).kind is Kind.NONE
-    assert classify_log([*until("serving"), asked, *DEATH], exit_status=0).kind is Kind.EXITED
-
-
-def test_an_exit_without_a_cause_is_a_failure_whatever_its_status() -> None:
-    assert classify_log(until("loading"), 0).kind is Kind.EXITED
-    assert classify_log(until("loading"), 1).kind is Kind.EXITED
-    assert "Starting to load model" in classify_log(until("loading"), 0).evidence
-    assert classify_log([], 0).kind is Kind.EXITED
-
-
 @pytest.mark.parametrize(
     ("status", "kind"),
     [(-9, "KILLED"), (137, "KILLED"), (-15, "KILLED"), (-11, "CRASHED"), (-4, "CRASHED"), (-7, "SHM")],
@@ -221,45 +208,54 @@ def test_a_signal_is_told_from_the_exit_status(status: int, kind: str) -> None:
     assert str(found.numbers["signal"]).startswith("SIG")
 
 
-def test_a_known_cause_is_worth_more_than_the_exit_status() -> None:
-    assert classify_log(log(KV_SHORT), -9).kind is Kind.KV_SHORT
+PORT = next(excerpt for excerpt in EXCERPTS if excerpt.kind == "PORT")
+#: Two starts of ours in one log.
+OURS = (
+    "2026-11-21T00:24:41.123Z mai-server: start 1: vllm serve m --max-model-len 262144",
+    *log(KV_SHORT),
+    "2026-11-21T00:25:41.123Z mai-server: No available memory for the cache blocks: shrinks.",
+    "2026-11-21T00:25:42.123Z mai-server: start 2: vllm serve m --max-model-len 33792",
+)
+GOOD_LOG = tuple(until("serving"))
+ASKED = "(APIServer pid=1) INFO 11-21 00:26:37 [launcher.py:254] [shutdown] API server: shutdown triggered"
+IN_JSON = '{"log":"(APIServer pid=1) OSError: [Errno 98] Address already in use\\n","stream":"stderr","time":"t"}'
+NONSENSE = ("", "\n", "\r\n", "\x00\x01\x02", "{", '{"a":', "[" * 2000, '{"message": null}')
 
 
-def test_of_several_starts_in_one_file_the_last_one_counts() -> None:
-    ours = [
-        "2026-11-21T00:24:41.123Z mai-server: start 1: vllm serve m --max-model-len 262144",
-        *log(KV_SHORT),
-        "2026-11-21T00:25:41.123Z mai-server: No available memory for the cache blocks: shrinks.",
-        "2026-11-21T00:25:42.123Z mai-server: start 2: vllm serve m --max-model-len 33792",
-    ]
-    assert classify_log(ours[:-1]).kind is Kind.KV_SHORT
-    assert classify_log(ours).kind is Kind.NONE
-    assert classify_log(ours).stage is Stage.LAUNCHED
-    assert classify_log([*ours, *until("serving")]).stage is Stage.SERVING
-    port = next(excerpt for excerpt in EXCERPTS if excerpt.kind == "PORT")
-    assert classify_log([*ours, *log(port)]).kind is Kind.PORT
+@pytest.mark.parametrize(
+    ("lines", "status", "kind", "stage"),
+    [
+        # Of several starts in one file the last one counts.
+        (OURS[:-1], None, "KV_SHORT", Stage.PROFILING),
+        (OURS, None, "NONE", Stage.LAUNCHED),
+        ((*OURS, *GOOD_LOG), None, "NONE", Stage.SERVING),
+        ((*OURS, *log(PORT)), None, "PORT", Stage.IMPORTED),
+        # A container that is restarted goes on in the same log.
+        ((*log(KV_SHORT), *GOOD_LOG), None, "NONE", Stage.SERVING),
+        ((*GOOD_LOG, *DEATH, *GOOD_LOG), None, "NONE", Stage.SERVING),
+        ((*GOOD_LOG, *GOOD_LOG, *log(KV_SHORT)), None, "KV_SHORT", Stage.PROFILING),
+        # The noise of an end that was asked for is no failure, an exit without a cause is one whatever its status.
+        ((*GOOD_LOG, ASKED, *DEATH), None, "NONE", Stage.SERVING),
+        ((*GOOD_LOG, ASKED, *DEATH), 0, "EXITED", Stage.SERVING),
+        (until("loading"), 0, "EXITED", Stage.LOADING),
+        (until("loading"), 1, "EXITED", Stage.LOADING),
+        ((), 0, "EXITED", Stage.LAUNCHED),
+        (log(KV_SHORT), -9, "KV_SHORT", Stage.PROFILING),  # a known cause is worth more than the status
+        # Nothing, nonsense, and Docker's own JSON.
+        ((), None, "NONE", Stage.LAUNCHED),
+        (NONSENSE, None, "NONE", Stage.LAUNCHED),
+        (("{" + '"a":{' * 30_000,), None, "NONE", Stage.LAUNCHED),
+        ((IN_JSON,), None, "PORT", Stage.LAUNCHED),
+    ],
+)  # fmt: skip
+def test_what_a_whole_log_says(lines: Sequence[str], status: int | None, kind: str, stage: Stage) -> None:
+    found = classify_log(lines, status)
+    assert (found.kind.name, found.stage) == (kind, stage)
 
 
-def test_a_container_that_is_restarted_goes_on_in_the_same_log() -> None:
-    good = until("serving")
-    assert classify_log([*log(KV_SHORT), *good]).kind is Kind.NONE
-    assert classify_log([*good, *DEATH, *good]).kind is Kind.NONE
-    again = classify_log([*good, *good, *log(KV_SHORT)])
-    assert (again.kind, again.stage, again.report.engines) == (Kind.KV_SHORT, Stage.PROFILING, 0)
-
-
-def test_an_empty_log_and_one_of_nonsense_show_nothing() -> None:
-    assert classify_log([]).kind is Kind.NONE
-    assert (
-        classify_log(["", "\n", "\r\n", "\x00\x01\x02", "{", '{"a":', "[" * 2000, '{"message": null}']).kind
-        is Kind.NONE
-    )
-    assert classify_log(["{" + '"a":{' * 30_000]).kind is Kind.NONE
-
-
-def test_dockers_own_json_files_are_read() -> None:
-    lines = ['{"log":"(APIServer pid=1) OSError: [Errno 98] Address already in use\\n","stream":"stderr","time":"t"}']
-    assert classify_log(lines).kind is Kind.PORT
+def test_a_restart_begins_to_count_engines_anew_and_an_exit_is_shown_by_the_last_line() -> None:
+    assert classify_log([*GOOD_LOG, *GOOD_LOG, *log(KV_SHORT)]).report.engines == 0
+    assert "Starting to load model" in classify_log(until("loading"), 0).evidence
 
 
 def test_a_traceback_within_one_line_of_json_is_read() -> None:

@@ -181,6 +181,16 @@ def test_several_files_are_told_apart_on_a_terminal(capsys: pytest.CaptureFixtur
         (["compose", "--gpu", "T4", "--user"], "--user is for the format systemd."),
         (["compose", "--gpu", "Gaudi 3"], "There is no image of vLLM for"),
         (["compose", "--gpu", "T5"], "No card named 'T5'"),
+        (["notebook"], "A notebook is for a card elsewhere."),
+        (["notebook", "--gpu", "cpu"], "Notebooks are for NVIDIA cards."),
+        (["haproxy", "--gpu", "L4"], "This plan has one server"),
+        (["haproxy", "--gpu", "L4", "--gpus", "2", "--preset", "throughput", "--port", "65534"], "3 ports are needed"),
+        (["litellm", "--gpu", "L40S", "--model", "MAI-UI-2B", "--beside", "MAI-UI-8B", "--port", "65534"], "3 ports"),
+        (["compose", "--gpu", "L4", "--beside", "MAI-UI-2B"], "--beside goes with the format litellm, not compose."),
+        (
+            ["multi-node", "--gpu", "H100", "--gpus", "2", "--nodes", "2", "--set", "tensor_parallel_size=4"],
+            "needs more than the 2 cards of one machine",
+        ),
     ],
 )
 def test_what_cannot_be_exported_is_refused_in_a_sentence(
@@ -214,9 +224,10 @@ def test_examples_of_the_help_work(capsys: pytest.CaptureFixture[str], tmp_path:
         assert command.main(words) == 0, line
 
 
-def test_importing_the_command_loads_nothing_heavy() -> None:
-    heavy = "[m for m in ('yaml', 'PIL', 'rich', 'numpy') if m in sys.modules]"
-    program = f"import sys; import serverctl.commands.plans.export; print({heavy})"
+@pytest.mark.parametrize(("name", "also"), [("plans.export", "yaml"), ("load.batch", "pydantic")])
+def test_importing_a_command_loads_nothing_heavy(name: str, also: str) -> None:
+    heavy = f"[m for m in ({also!r}, 'openai', 'PIL', 'rich', 'numpy') if m in sys.modules]"
+    program = f"import sys; import serverctl.commands.{name}; print({heavy})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
 

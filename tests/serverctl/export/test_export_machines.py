@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from stubs.exports import exported, files, options_for, run_plan, shell_words
 
-from foundation.errors import UsageError
-from serverctl.commands.plans import export as command
-
 # Environments.
 
 
@@ -109,11 +106,6 @@ def test_a_model_that_fits_on_one_machine_is_better_served_there_and_the_file_sa
     assert "This model fits on ONE of these machines." in small["node-0.sh"]
     large = files(capsys, "multi-node", "--gpu", "RTX 3090", "--gpus", "1", "--nodes", "4", "--model", "MAI-UI-32B")
     assert "fits on ONE" not in large["node-0.sh"]
-
-
-def test_tensor_parallelism_stays_within_a_machine() -> None:
-    with pytest.raises(UsageError, match="needs more than the 2 cards of one machine"):
-        command.main(["multi-node", "--gpu", "H100", "--gpus", "2", "--nodes", "2", "--set", "tensor_parallel_size=4"])
 
 
 def test_cards_that_do_not_divide_the_heads_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:

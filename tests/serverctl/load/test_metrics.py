@@ -1,4 +1,4 @@
-"""What a server's /metrics say: recorded ones, missing ones, old names, several engines, and nonsense."""
+"""What a server's /metrics say: recorded ones, missing ones, several engines, and nonsense."""
 
 import math
 from pathlib import Path
@@ -63,16 +63,8 @@ def test_a_share_of_nothing_is_unknown() -> None:
     assert rate(0, 5) == 0.0
 
 
-def test_older_names_are_understood() -> None:
-    found = parse_metrics(
-        'vllm:gpu_cache_usage_perc{model_name="m"} 0.25\n'
-        'vllm:gpu_prefix_cache_queries_total{model_name="m"} 100\n'
-        'vllm:gpu_prefix_cache_hits_total{model_name="m"} 40\n'
-        'vllm:cache_config_info{block_size="16",num_gpu_blocks="1000"} 1\n'
-        + histogram("vllm:time_per_output_token_seconds", ("0.1", 5), ("+Inf", 10))
-    )
-    assert (found.kv_usage, found.prefix_hit_rate, found.kv_tokens) == (0.25, 0.4, 16_000)
-    assert found.per_token is not None
+def test_the_size_of_the_kv_cache_is_counted_in_blocks_where_it_is_not_told() -> None:
+    assert parse_metrics('vllm:cache_config_info{block_size="16",num_gpu_blocks="1000"} 1\n').kv_tokens == 16_000
 
 
 def test_engines_are_added_up_and_their_cache_use_is_averaged() -> None:

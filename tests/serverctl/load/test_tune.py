@@ -19,15 +19,14 @@ from PIL import Image
 from foundation.errors import MaiError
 from serverctl import tuning
 from serverctl.commands.load import tune
+from serverctl.load.bench.compare import compare_pairs
 from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide
-from serverctl.load.bench.stats import compare_pairs
 from serverctl.load.bench.workload import Setting, Workload
 from serverctl.load.client import Failure, on_loopback
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.bottleneck import Bottleneck, find_bottleneck, unseen_images, vision_share
-from serverctl.load.tune.seen import SeenLoad, picture_tokens
-from serverctl.load.tune.trial import judge, workload_like
+from serverctl.load.tune.trial import SeenLoad, judge, picture_tokens, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal
@@ -111,7 +110,6 @@ def test_small_pictures_are_not_blamed_where_their_size_was_seen() -> None:
 
 
 def test_as_many_slots_as_clients_are_not_what_requests_wait_for() -> None:
-    assert find_bottleneck(load(queue=3.0, running=4, waiting=1), slots=4, kv_tokens=200_000).kind == "slots"
     first, middle, last = load(seconds=40, queue=3.0, running=4).snapshots
     later = replace(middle, at=middle.at + 1, loads={**middle.loads, "running": 3.0, "waiting": 1.0})
     four = Window((first, middle, later, last))  # at one moment four run, at another one waits for the prompts of three
@@ -126,6 +124,10 @@ def test_one_slot_under_eight_clients_is_named_though_vllm_calls_it_capacity() -
     assert window.clients == 8
     counted = since_start(window.snapshots[-1])  # right after the load
     assert find_bottleneck(counted, document["max_num_seqs"], document["kv_tokens"]).kind == "slots"
+    alone, document = recorded("one-slot-1-client")
+    assert alone.clients == 1
+    assert kind_of(alone, document["max_num_seqs"], document["kv_tokens"]) == "prefill"
+    assert kind_of(alone, document["max_num_seqs"], document["kv_tokens"], vision=0.8) == "images"
 
 
 def test_large_screenshots_are_named_by_what_comes_before_the_engine_and_the_vision_towers_part_of_prefill() -> None:
@@ -136,13 +138,6 @@ def test_large_screenshots_are_named_by_what_comes_before_the_engine_and_the_vis
     assert window.prompt_tokens is not None
     share = vision_share(model, (1920, 1080), edge, window.images, window.prompt_tokens)
     assert kind_of(window, document["max_num_seqs"], document["kv_tokens"], share) == "images"
-
-
-def test_one_client_on_one_slot_waits_for_nothing_but_the_work_itself() -> None:
-    window, document = recorded("one-slot-1-client")
-    assert kind_of(window, document["max_num_seqs"], document["kv_tokens"]) == "prefill"
-    assert kind_of(window, document["max_num_seqs"], document["kv_tokens"], vision=0.8) == "images"
-    assert window.clients == 1
 
 
 def test_a_small_cache_under_eight_clients_is_named_and_its_remedy_is_as_large_as_they_need() -> None:
@@ -163,20 +158,6 @@ def test_requests_that_wait_while_slots_are_free_and_the_cache_is_not_wait_for_t
     assert "hold 2 requests of 9,100" in found.because
 
 
-@pytest.mark.parametrize(
-    ("parts", "kind"),
-    [
-        ({"images": 2.0}, "images"),
-        ({"prefill": 2.0}, "prefill"),
-        ({"decode": 2.0, "prefill": 0.05}, "decode"),
-    ],
-)
-def test_without_waiting_the_largest_part_of_a_request_is_named(parts: dict[str, float], kind: str) -> None:
-    found = find_bottleneck(load(**parts), 8, 200_000)
-    assert found.kind == kind
-    assert "%" in found.because
-
-
 #: As seen on a real vLLM with steps of 256 tokens: four clients, 7 % of the cache in use while they waited.
 EMPTY_CACHE = load(queue=8.8, prefill=4.2, decode=0.5, running=1, waiting=3, kv_use=0.07, prompt=6059, answer=8)
 #: Prompts are computed one after the other in any number of slots: more slots would not help.
@@ -188,6 +169,10 @@ COMPUTING = load(queue=3.0, prefill=0.5, decode=0.01, running=1, waiting=6)
     [
         (EMPTY_CACHE, {"slots": 32, "kv_tokens": 131_072}, "prefill"),
         (replaced_use(EMPTY_CACHE, 0.97), {"slots": 32, "kv_tokens": 131_072}, "kv"),
+        (load(images=2.0), {}, "images"),  # without waiting, the largest part of a request
+        (load(prefill=2.0), {}, "prefill"),
+        (load(decode=2.0, prefill=0.05), {}, "decode"),
+        (load(queue=3.0, running=4, waiting=1), {"slots": 4}, "slots"),
         (load(preemptions=4.0), {}, "kv"),
         (load(preemptions=0.0), {}, "prefill"),
         (load(queue=3.0, running=3, waiting=5), {}, "prefill"),  # everything has room
@@ -267,7 +252,7 @@ def test_a_page_of_metrics_becomes_a_snapshot_and_back_from_json() -> None:
     assert snapshot.counters == {"finished": 7.0}
     assert snapshot.loads == {"running": 2.0, "kv_use": 0.5}
     assert Snapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
-    for broken in (None, {}, {"at": 1}, {"at": 1, "counters": {"finished": "x"}, "loads": {}, "queue": {}}):
+    for broken in (None, {}, [1], {"at": 1}):
         assert Snapshot.from_json(broken) is None
 
 
@@ -347,12 +332,6 @@ def values(found: list[Advice]) -> dict[str, Any]:
     return {one.setting: one.value for one in found if one.setting}
 
 
-def test_slots_become_as_many_as_there_are_clients_and_never_more_than_the_cache_holds() -> None:
-    busy = load(queue=3.0, running=1, waiting=7)
-    assert values(advise(reading(busy, "slots"))) == {"max_num_seqs": 8}
-    assert values(advise(reading(busy, "slots", metrics=ServerMetrics(kv_tokens=37_000)))) == {"max_num_seqs": 4}
-
-
 def test_a_small_cache_grows_to_what_the_clients_need_where_it_is_given_in_bytes() -> None:
     given = {"kv_cache_memory_bytes": 100 * 2**20}
     busy = load(seconds=200.0, queue=3.0, running=2, waiting=2)
@@ -362,22 +341,49 @@ def test_a_small_cache_grows_to_what_the_clients_need_where_it_is_given_in_bytes
     assert values(advise(reading(busy, "kv", on_card)))["gpu_memory_utilization"] == 0.92
 
 
-def test_a_cache_that_throws_requests_out_gets_fewer_at_a_time() -> None:
-    found = advise(reading(load(preemptions=9.0), "kv", {"max_num_seqs": 32}))
-    assert values(found)["max_num_seqs"] == 10
-
-
-def test_images_are_prepared_by_more_threads_and_shrunk_only_to_what_keeps_a_full_hd_screen_whole() -> None:
-    busy = load(images=3.0, running=3, waiting=3)
-    found = values(advise(reading(busy, "images", {"longest_edge": 16_777_216}, cores=4)))
-    assert found == {"renderer_num_workers": 4, "longest_edge": 2_097_152}
-    assert values(advise(reading(load(seconds=200.0, images=3.0, running=1), "images", cores=4))) == {}
-    in_the_tower = load(images=0.2, prefill=3.0, running=3, waiting=3)
-    assert values(advise(reading(in_the_tower, "images", cores=4))) == {}, "no thread makes the vision tower quicker"
-
-
 def test_one_client_that_asks_without_a_pause_is_one() -> None:
     assert load(requests=13, seconds=12.5, images=0.5, prefill=0.3, decode=0.2, running=1).clients == 1
+
+
+#: Requests that wait for images, for a slot, and for nothing because their client asks one after the other.
+PICTURES = load(images=3.0, running=3, waiting=3)
+SLOTS = load(queue=3.0, running=1, waiting=7)
+ALONE = load(seconds=200.0, images=3.0, running=1)
+CACHES_OFF = {"mm_processor_cache_gb": 0.0, "enable_prefix_caching": False, "max_num_batched_tokens": 2048}
+#: No thread makes the vision tower quicker.
+IN_THE_TOWER = load(images=0.2, prefill=3.0, running=3, waiting=3)
+
+
+@pytest.mark.parametrize(
+    ("window", "kind", "settings", "more", "advised"),
+    [
+        # As many slots as clients, and never more than the cache holds.
+        (SLOTS, "slots", {}, {}, {"max_num_seqs": 8}),
+        (SLOTS, "slots", {}, {"metrics": ServerMetrics(kv_tokens=37_000)}, {"max_num_seqs": 4}),
+        (load(preemptions=9.0), "kv", {"max_num_seqs": 32}, {}, {"max_num_seqs": 10}),
+        # More threads for images, which shrink only to what keeps a full HD screen whole.
+        (PICTURES, "images", {"longest_edge": 16_777_216}, {"cores": 4},
+         {"renderer_num_workers": 4, "longest_edge": 2_097_152}),
+        (ALONE, "images", {}, {"cores": 4}, {}),
+        (IN_THE_TOWER, "images", {}, {"cores": 4}, {}),
+        # Caches that are off come first where they would help.
+        (PICTURES, "images", CACHES_OFF, {}, {"mm_processor_cache_gb": 4.0, "enable_prefix_caching": True}),
+        (PICTURES, "prefill", CACHES_OFF, {}, {"enable_prefix_caching": True, "max_num_batched_tokens": 16_384}),
+        (PICTURES, "decode", CACHES_OFF, {}, {}),
+        # A prompt that takes several steps gets larger ones.
+        (load(prefill=3.0), "prefill", {"max_num_batched_tokens": 2048}, {}, {"max_num_batched_tokens": 16_384}),
+        # A cache smaller than the context shortens the context.
+        (load(), "decode", {}, {"metrics": ServerMetrics(kv_tokens=20_000), "context": 32_768},
+         {"max_model_len": 19_968}),
+        (load(), "client", {}, {}, {}),
+    ],
+)  # fmt: skip
+def test_what_is_advised(
+    window: Window, kind: str, settings: dict[str, Any], more: dict[str, Any], advised: dict[str, Any]
+) -> None:
+    found = advise(reading(window, kind, settings, **more))
+    assert list(values(found).items()) == list(advised.items())
+    assert found or kind != "client", "that the clients are slow is said"
 
 
 def test_clients_that_no_snapshot_saw_waiting_are_told_by_how_long_they_waited() -> None:
@@ -385,14 +391,6 @@ def test_clients_that_no_snapshot_saw_waiting_are_told_by_how_long_they_waited()
     missed = load(requests=24, seconds=90.0, images=0.01, queue=0.84, prefill=0.06, decode=0.06, running=1)
     assert missed.clients == 8
     assert values(advise(reading(missed, "slots"))) == {"max_num_seqs": 8}
-
-
-def test_caches_that_are_off_are_the_first_that_is_tried_where_they_would_help() -> None:
-    busy = load(images=3.0, running=3, waiting=3)
-    off = {"mm_processor_cache_gb": 0.0, "enable_prefix_caching": False, "max_num_batched_tokens": 2048}
-    assert values(advise(reading(busy, "images", off))) == {"mm_processor_cache_gb": 4.0, "enable_prefix_caching": True}
-    assert list(values(advise(reading(busy, "prefill", off)))) == ["enable_prefix_caching", "max_num_batched_tokens"]
-    assert values(advise(reading(busy, "decode", off))) == {}
 
 
 def test_images_that_no_cache_counts_are_told_by_the_time_before_the_engine() -> None:
@@ -412,22 +410,6 @@ def test_a_prefix_cache_that_knows_less_than_three_tenths_of_the_prompts_is_told
     window = load(prefill=3.0, prefix_hits=known * 40 * 9000)
     texts = [one.because for one in advise(reading(window, "prefill"))]
     assert any("come from the prefix cache" in text for text in texts) is told
-
-
-def test_a_prompt_that_takes_several_steps_gets_larger_ones() -> None:
-    found = advise(reading(load(prefill=3.0), "prefill", {"max_num_batched_tokens": 2048}))
-    assert values(found) == {"max_num_batched_tokens": 16_384}
-
-
-def test_clients_that_are_slow_are_no_reason_to_change_the_server() -> None:
-    found = advise(reading(load(), "client"))
-    assert values(found) == {}
-    assert found
-
-
-def test_a_cache_smaller_than_the_context_shortens_the_context() -> None:
-    found = advise(reading(load(), "decode", metrics=ServerMetrics(kv_tokens=20_000), context=32_768))
-    assert values(found)["max_model_len"] == 20_000 // 128 * 128
 
 
 def test_the_persons_own_values_are_advised_upon_and_not_changed() -> None:

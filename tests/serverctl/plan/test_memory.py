@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planning import GIB, TABLE_CARDS, find_model
 
-from serverctl.diagnose.lines import parse_line
-from serverctl.diagnose.stages import StartReport, advance
+from serverctl.diagnose.stages import StartReport, advance, parse_line
 from serverctl.hardware.catalogue import imagine
 from serverctl.models.model import Precision
 from serverctl.models.shape import read_shape

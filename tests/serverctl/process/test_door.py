@@ -19,7 +19,7 @@ from stubs.controlled import PATIENCE, Machine, tiny_model
 
 from serverctl import endpoint
 from serverctl.load.client import OURS, on_loopback
-from serverctl.load.tune.seen import noting
+from serverctl.load.tune.trial import noting
 from serverctl.process import control, probe
 from serverctl.process.probe import INSIDE
 from serverctl.process.request import ServerRequest, read_request

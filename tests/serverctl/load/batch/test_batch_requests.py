@@ -1,32 +1,22 @@
 """What a batch sends, and what it writes of what comes."""
 
 import io
-import subprocess
-import sys
 from base64 import b64decode
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import ROOT, answers, ask_for, ok_ids, picture, run, write
+from batches import answers, ask_for, ok_ids, picture, run, write
 from PIL import Image
 from stubs.token_server import MODEL, Refuse, Say, TokenServer, Traits, images, texts
 
 from foundation.errors import ExitStatus, MaiError, UsageError
 from serverctl.commands.load import batch as command
 from serverctl.commands.load.batch import main
-from serverctl.load.batch import prepare
-from serverctl.load.batch.answers import AnswersFile
+from serverctl.load.batch import lines
 from serverctl.load.batch.lines import index_requests
-
-
-def test_help_loads_neither_a_validation_library_nor_anything_else_that_is_heavy() -> None:
-    heavy = "[m for m in ('pydantic', 'openai', 'PIL', 'rich', 'numpy') if m in sys.modules]"
-    imports = "import sys; import serverctl.commands.load.batch as batch; batch._parser().format_help()"
-    program = f"{imports}; print({heavy})"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "[]"
+from serverctl.load.batch.run import AnswersFile
 
 
 def test_what_is_sent_is_what_the_line_says(tmp_path: Path) -> None:
@@ -88,13 +78,13 @@ def test_images_are_read_when_their_turn_comes_and_never_more_than_are_under_way
     picture(tmp_path / "a.png")
     path = write(tmp_path / "requests.jsonl", *ask_for(40, image="a.png"))
     read: list[int] = []
-    real = prepare.data_url
+    real = lines.data_url
 
     def counting(data: bytes) -> str:
         read.append(len(server.chats))
         return real(data)
 
-    monkeypatch.setattr(prepare, "data_url", counting)
+    monkeypatch.setattr(lines, "data_url", counting)
     with TokenServer(traits=Traits(ttft_s=0.01)) as server:
         assert run(server, path, "--concurrency", "3") == ExitStatus.DONE
     assert len(read) == 40

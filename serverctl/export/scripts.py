@@ -1,4 +1,5 @@
-"""vLLM on several machines: a command line for each, with multiprocessing and with Ray.
+"""Shell scripts: one that starts, watches and cleans up the plan's server without `mai-server`, and vLLM on several
+machines, a command line for each, with multiprocessing and with Ray.
 
 Tensor parallel within a machine, where every layer exchanges its sums over NVLink or the bus; pipeline parallel across
 machines, where only the hidden states of a stage cross the network.
@@ -10,24 +11,70 @@ from contextlib import suppress
 from dataclasses import replace
 
 from foundation.errors import UsageError
-from serverctl.export.common import (
-    Document,
-    Source,
-    exports,
-    flag_groups,
-    header_comment,
-    notes,
-    program_words,
-    template,
-)
+from serverctl.export.common import Document, Server, Source, commented, exports, flag_groups, program_words, template
 from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.group import Group, groups
-from serverctl.plan.render import Command
+from serverctl.plan.render import COMMON, Command
 from serverctl.planning import AUTOMATIC_MODELS, plan_for
 from serverctl.process import api_key_gate as gate
+
+
+def launch_documents(source: Source) -> Sequence[Document]:
+    """A script for each server."""
+    return [Document(f"{server.name}.sh", _script(source, server), True) for server in source.servers()]
+
+
+def _script(source: Source, server: Server) -> str:
+    command = server.command
+    own = ("--host", "--port", "--served-model-name")
+    groups = [group for group in flag_groups(command) if group[0] not in own]
+    model = shlex.quote(command.model)
+    if source.folder is not None:
+        model = f'"${{MODEL_FOLDER:?the folder with the files of {source.folder.name}}}"'
+    plan = [
+        *(
+            f'export {name}="${{{name}:-{_inside(value)}}}"'
+            for name, value in command.env.items()
+            if name != "PYTHONPATH"
+        ),
+        f"plan_model() {{ model={model}; }}",
+        f"plan_port={server.port}",
+        f"plan_name={shlex.quote(source.model)}",
+        _array("plan_flags", groups),
+        "# Of every plan, also for another model: they do not depend on the card.",
+        _array("common_flags", [group for group in groups if group[0] in (*COMMON, "--middleware")]),
+        _array("program", [program_words(command)[:-1]]),
+    ]
+    return template(
+        "launch.sh",
+        {
+            "# @HEADER@\n": commented(source.header()),
+            "@NAME@": f"{server.name}.sh",
+            "# @PLAN@": "\n".join(plan),
+            "# @GATE@\n": gate.source(),
+        },
+    )
+
+
+def _array(name: str, groups: Sequence[Sequence[str]]) -> str:
+    lines = "".join(f"  {' '.join(map(_element, group))}\n" for group in groups)
+    return f"{name}=(\n{lines})"
+
+
+def _element(word: str) -> str:
+    """A word in an array; commas are quoted, so that they do not look like separators."""
+    quoted = shlex.quote(word)
+    return f"'{word}'" if "," in word and quoted == word else quoted
+
+
+def _inside(text: str) -> str:
+    for mark in ("\\", '"', "$", "`", "}"):
+        text = text.replace(mark, "\\" + mark)
+    return text
+
 
 #: vLLM's default for its own group of processes, and Ray's for its cluster.
 _MASTER_PORT, _RAY_PORT = 29_501, 6379
@@ -35,7 +82,6 @@ _MASTER_PORT, _RAY_PORT = 29_501, 6379
 _NEEDED = ("--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless", "--distributed-executor-backend")
 #: Flags that a machine without a front end refuses: it has no port or key to guard.
 _FRONT_END = ("--api-server-count", "--host", "--port", "--middleware")
-
 
 #: Writes the module that asks for the key on every path.
 _PUT_GATE = """\
@@ -51,9 +97,7 @@ MAI_GATE
 def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
     """Plan for several machines that are all like this one.
 
-    Raises:
-        UsageError: fewer than two machines, or no NVIDIA cards.
-        CannotPlanError: the model does not fit on all of them together.
+    Raises UsageError without NVIDIA cards or a second machine, CannotPlanError if the model does not fit on them all.
     """
     if nodes < 2:
         raise UsageError("Several machines are at least two.", "Say how many with --nodes N.")
@@ -80,7 +124,7 @@ def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
     return plan_for(replace(hardware, gpus=cards, links=()), goal, vllm)
 
 
-def documents(source: Source) -> Sequence[Document]:
+def node_documents(source: Source) -> Sequence[Document]:
     """A script for each machine, and three for Ray. Raises UsageError if this vLLM lacks a flag."""
     missing = [flag for flag in _NEEDED if not source.capabilities.has(flag)]
     if missing:
@@ -95,19 +139,19 @@ def documents(source: Source) -> Sequence[Document]:
             '--master-addr "$HEAD_ADDRESS"',
             f"--master-port {_MASTER_PORT}",
         ]
-        about = notes(source, "nodes.worker" if rank else "nodes.head", RANK=rank)
+        about = source.notes("nodes.worker" if rank else "nodes.head", RANK=rank)
         start = _vllm(source, headless, [*own, "--headless"]) if rank else _vllm(source, command, own)
-        found.append(_script(source, f"node-{rank}.sh", about, start, serves=rank == 0))
-    ray = notes(source, "nodes.ray")
+        found.append(_node_script(source, f"node-{rank}.sh", about, start, serves=rank == 0))
+    ray = source.notes("nodes.ray")
     head = f'ray start --head --node-ip-address="$HEAD_ADDRESS" --port={_RAY_PORT}'
     worker = f'ray start --address="$HEAD_ADDRESS:{_RAY_PORT}" --node-ip-address="$OWN_ADDRESS"'
     serve = _vllm(source, command, ["--distributed-executor-backend ray"])
-    last = notes(source, "nodes.ray_serve")
+    last = source.notes("nodes.ray_serve")
     return [
         *found,
-        _script(source, "ray-head.sh", ray, head),
-        _script(source, "ray-worker.sh", ray, worker),
-        _script(source, "ray-serve.sh", ray, serve, last, serves=True),
+        _node_script(source, "ray-head.sh", ray, head),
+        _node_script(source, "ray-worker.sh", ray, worker),
+        _node_script(source, "ray-serve.sh", ray, serve, last, serves=True),
     ]
 
 
@@ -118,17 +162,17 @@ def _vllm(source: Source, command: Command, own: Sequence[str]) -> str:
     return " \\\n  ".join([start, *map(shlex.join, flag_groups(command)), *own])
 
 
-def _script(
+def _node_script(
     source: Source, name: str, first: list[str], start: str, last: Sequence[str] = (), *, serves: bool = False
 ) -> Document:
     """The script of one machine. All processes must see the same variables of vLLM."""
     sections = ["nodes.everywhere", *(["nodes.fits_one"] if _fits_one(source) else [])]
-    everywhere = notes(source, *sections, TENSOR=source.plan.settings.tensor_parallel_size or 1)
+    everywhere = source.notes(*sections, TENSOR=source.plan.settings.tensor_parallel_size or 1)
     key = 'export VLLM_API_KEY="${VLLM_API_KEY:?set a key}"\n' if serves else ""
     env = {name: value for name, value in source.servers()[0].unpinned_env.items() if name != "PYTHONPATH"}
     values = {
         "# @PUT_GATE@\n": _PUT_GATE.replace("@GATE@\n", gate.source()) if serves else "",
-        "# @HEADER@\n": header_comment(source, [*first, *everywhere, *last]),
+        "# @HEADER@\n": source.header_comment([*first, *everywhere, *last]),
         "# @ENVIRONMENT@\n": key + exports(env),
         "@COMMAND@": start,
     }
