@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from agent.api.decision import Asker, Question, Seen, read_image
+from agent.api.server import Asker, Question, Seen, read_image
 from agent.core.geometry import CapturePoint, Grid, Size, Viewport
 from agent.evals.folder import AnswersFile
 from agent.evals.judging import ZOOM, first_point

@@ -10,9 +10,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 from typing_extensions import override
 
-from agent.fleet.results import Result
-from agent.fleet.tasks import Task
-from agent.fleet.views import Lines
+from agent.fleet.fleet import Lines
+from agent.fleet.tasks import Result, Task
 from foundation.errors import EnvironmentLacksError
 
 #: Upper bounds in seconds: of a stage of a step (fitting takes 1 ms, a model on a processor a minute), and of a run.

@@ -15,8 +15,7 @@ from typing import IO, Any
 
 import psutil
 
-from agent.fleet.results import Result
-from agent.fleet.tasks import Task, option_words
+from agent.fleet.tasks import Result, Task, option_words
 from agent.sandbox.desktop import reap_sandboxes
 from foundation.errors import ExitStatus
 
