@@ -21,7 +21,7 @@ from agent.core.geometry import GridPoint
 from agent.events import run_events as events
 from agent.events.as_json import fields_of
 from agent.events.fates import Fate
-from agent.record.mask_bundle import mask_file
+from agent.record.read import mask_file
 from agent.record.redactor import Redactor
 from agent.record.run_record import ReceiptRecord, RunRecord
 from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord, with_firsts

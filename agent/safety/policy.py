@@ -11,8 +11,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from agent.core.actions import TOUCHING, TYPING, Action, CallTool, OpenApp, VisitPage, shorten
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import site_of
-from agent.safety.policy_rules.disclosure import Leaving
-from agent.safety.policy_rules.policy_file import load_policy
+from agent.safety.policy_rules.policy_file import Leaving, load_policy
 from agent.safety.policy_rules.rule import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Sense, Situation
 from agent.safety.targets import is_browser

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.commands import stop as command
-from agent.safety.run_registry import Running
+from agent.safety.stop import Running
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from agent.core.geometry import DesktopPoint
 from agent.record.read import Bundle
 from agent.record.records import read_action
 from agent.record.redactor import Redactor
-from agent.record.report import write_report
+from agent.record.report.page import write_report
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import view_run, view_step
 from agent.record.run_record import RunRecord

@@ -19,7 +19,7 @@ from agent.record.read import Bundle, read_bundle
 from agent.record.redactor import Redactor
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import screenshot, view_run, view_step
-from foundation.files import cannot_write, write_atomically
+from foundation.files import write_file
 
 #: The report's name in a bundle.
 FILE_NAME = "report.html"
@@ -39,21 +39,16 @@ class Report:
 
 
 def write_report(bundle: Path | Bundle, output: Path | None = None, redactor: Redactor | None = None) -> Report:
-    """Write the report of a run to `output`, or by default into the run's bundle.
+    """Write the report of a run (or of its folder) to `output`, or by default into the run's bundle.
 
-    Args:
-        bundle: the run, or its folder.
-        redactor: masks texts in the report; the bundle's own were masked when it was written.
-
-    Raises:
-        UsageError: the folder holds no run.
-        EnvironmentLacksError: the file cannot be written.
+    The redactor masks further texts. Raises UsageError: the folder holds no run. EnvironmentLacksError: the file cannot
+    be written.
     """
     run = (read_bundle(bundle) if isinstance(bundle, Path) else bundle).masked(redactor)
     pictures = Pictures([screenshot(run, step) for step in run.steps])
     path = output or run.path / FILE_NAME
     page = _page(run, pictures).encode("utf-8", "replace")
-    replace_file(path, page)
+    write_file(path, page)
     missing = sum(number is None for number in pictures.of_step)
     return Report(path, len(page), len(pictures.all), missing, pictures.reduced)
 
@@ -130,14 +125,6 @@ def _data(value: Any) -> str:
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write the file whole or not at all, for its owner only, as the bundle is. Raises EnvironmentLacksError."""
-    try:
-        write_atomically(path, data)
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 #: Most steps, and characters of a text, in the version without a script. The script gets everything.
