@@ -32,12 +32,7 @@ def read_answers(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 class AnswersFile(JsonLines):
-    """The answers of one run of a model over a benchmark.
-
-    Raises:
-        UsageError: the folder holds answers of another run.
-        MaiError: see `JsonLines`.
-    """
+    """The answers of one run of a model over a benchmark. Raises UsageError: the folder holds those of another run."""
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self._folder = folder

@@ -127,6 +127,8 @@ class Stage:
         return result
 
 
+# The benchmark
+
 #: The share of instructions whose target is not there: as in OSWorld-G (54 of 564).
 _ABSENT = 0.1
 #: Windows of a picture, and how often a menu or list is opened.

@@ -7,7 +7,7 @@ imported.
 
 import html
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -16,15 +16,15 @@ from typing import Any
 from agent.evals.judging import ZOOM, Verdict
 from agent.evals.samples import Benchmark, Sample
 from agent.evals.summary import how_judged, percent, rows_of
-from agent.record.report.page import FILE_NAME, fill_page
+from agent.record.report.page import FILE_NAME, fill_page, plain_page
 from agent.record.report.pictures import Pictures
+from agent.record.report.view import view_step
+from agent.record.step_record import StepRecord
 from foundation.files import write_file
 from foundation.foreign_text import harmless
 
 #: Characters of a text that are shown; `answers.jsonl` has the rest.
 _MOST_CHARS = 20_000
-#: Misses that a browser without scripts shows.
-_MOST_PLAIN = 200
 _STYLE = """
 body { display: block; height: auto; } #head { max-height: none; } #body { height: 92vh; }
 @media (max-width: 1080px) { #body { height: auto; } }
@@ -62,9 +62,8 @@ def write_report(
         "reduced": pictures.reduced, "still": True,
     }  # fmt: skip
     data = {"run": run, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
-    page = fill_page(
-        data, f"{score}: {name}", name, plain="".join(_plain(steps, pictures)), details=_tables(totals), style=_STYLE
-    )
+    plain = "".join(plain_page(run, steps, pictures, "Misses"))
+    page = fill_page(data, f"{score}: {name}", name, plain=plain, details=_tables(totals), style=_STYLE)
     path = folder / FILE_NAME
     write_file(path, page.encode("utf-8", "replace"))
     return path
@@ -87,14 +86,12 @@ def _step(number: int, verdict: Verdict, line: Mapping[str, Any], picture: int |
     }  # fmt: skip
     rows = [[_text(name), _text(value)] for name, value in facts.items() if value]
     answers = [_answer(one) for one in (line, line.get(ZOOM)) if one]
-    return {
-        "number": number, "title": _text(" ".join(sample.instruction.split())), "state": _state(verdict), "at": None,
-        "kind": None, "before": [], "marks": None if point is None else {"kind": "point", "points": [point]},
-        "wanted": _wanted(sample, width, height), "proposed": None, "thought": "", "facts": rows, "picture": picture,
+    return view_step(StepRecord(), number) | {
+        "title": _text(" ".join(sample.instruction.split())), "state": _state(verdict),
+        "marks": None if point is None else {"kind": "point", "points": [point]},
+        "wanted": _wanted(sample, width, height), "facts": rows, "picture": picture,
         "detail": " ".join(value for _, value in rows), "answers": answers,
-        "call": "", "model": "", "grid": [], "screen": "", "instead": "", "actions": [], "error": "", "changed": None,
-        "note": "", "reply": "", "tokens": line.get("tokens", {}), "times": [line.get("ms") or 0],
-        "ttft": line.get("first_token_ms"),
+        "tokens": line.get("tokens", {}), "times": [line.get("ms") or 0], "ttft": line.get("first_token_ms"),
     }  # fmt: skip
 
 
@@ -173,17 +170,6 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> s
 
 def _html(text: str) -> str:
     return html.escape(_text(text))
-
-
-def _plain(steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
-    """Yield the misses for a browser that runs no script."""
-    yield '<section id="plain"><p class="notice">Without JavaScript, this is the short form of the report.</p><ol>'
-    for step in steps[:_MOST_PLAIN]:
-        place = step["picture"]
-        image = "" if place is None else f'<img alt="" src="{pictures.all[place].thumb.data_url}">'
-        facts = "".join(f"<br>{_html(name)}: {_html(value)}" for name, value in step["facts"])
-        yield f"<li><div>{image}</div><div>{step['number']}. {_html(step['title'])}{facts}</div></li>"
-    yield "</ol></section>"
 
 
 def write_inspect_log(

@@ -120,6 +120,8 @@ class Table(Lines):
         return table
 
 
+# The fleet
+
 #: Carries out one task: the task, the number of the try, and what is called with each event of its run.
 Carry = Callable[[Task, int, Callable[[dict[str, Any]], None]], Awaitable[Result]]
 
@@ -128,15 +130,9 @@ _IN_A_ROW = 3
 
 
 class Fleet:
-    """Tasks, slots and retries.
+    """Tasks, slots and retries: a task is repeated after failures of the environment, and after no other ones.
 
-    Args:
-        carry: carries out one task.
-        results: where results are written.
-        view: shows the progress.
-        parallel: how many tasks run at once.
-        retries: how often a task is repeated after a failure of the environment. Other failed tasks are never repeated.
-        pause: seconds before the first retry; doubled each time.
+    `pause`: seconds before the first retry; doubled each time.
     """
 
     def __init__(
@@ -151,10 +147,7 @@ class Fleet:
         self._failed_in_a_row = 0
 
     async def run(self, tasks: Sequence[Task]) -> None:
-        """Carry out all tasks.
-
-        Raises EnvironmentLacksError: the environment failed many tasks in a row, or a result cannot be written.
-        """
+        """Carry out all tasks. Raises EnvironmentLacksError: it failed many in a row, or a result cannot be written."""
         waiting = iter(tasks)
         try:
             async with asyncio.TaskGroup() as slots:

@@ -56,14 +56,9 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
 
 
 def read_tasks(path: Path, check: Callable[[Sequence[str]], object]) -> list[Task]:
-    """Return the tasks of a file in order.
+    """Return the tasks of a file in order. `check` raises UsageError if words are no valid options of a run.
 
-    Args:
-        path: the file.
-        check: raises UsageError if words are no valid options of a run.
-
-    Raises:
-        UsageError: the file cannot be read, holds no task, or lines are broken; the message names the lines.
+    Raises UsageError: the file cannot be read, holds no task, or lines are broken; the message names the lines.
     """
     tasks: list[Task] = []
     lines: dict[str, int] = {}  # the line of each id

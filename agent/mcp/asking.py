@@ -137,12 +137,8 @@ class HostPerson:
             return Approval(allowed=False, by="mai-agent", note=f"{unplaced(action)}: {question.reason}. {_NOBODY}")
         request = asked(action, question)
         action_text = " ".join(filter(None, (request.what, request.where)))
-        lines = [
-            f"Allow mai-agent to {action_text}?",
-            request.text,
-            *request.facts,
-            f"Asked because {'; '.join(request.reasons)}.",
-        ]
+        because = f"Asked because {'; '.join(request.reasons)}."
+        lines = [f"Allow mai-agent to {action_text}?", request.text, *request.facts, because]
         more = {"for_the_run": f"Also allow {request.scope}"} if request.scope else {}
         answer = await self._call.ask("\n".join(filter(None, lines)), "boolean", allow="Allow this", **more)
         allowed = answer.get("allow") is True
@@ -185,8 +181,7 @@ def open_browser(link: str, environ: Mapping[str, str]) -> bool:
 class QuestionPage:
     """A page that is opened by the first question, and again if it was closed meanwhile.
 
-    Args:
-        tell: receives a sentence for the host that says where the person must look.
+    `tell` receives a sentence for the host that says where the person must look.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:

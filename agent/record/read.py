@@ -130,6 +130,8 @@ def _alive(pid: int | None, started: str) -> bool:
         return True
 
 
+# Masking a recorded run
+
 _FILES = ("run.json", "steps.jsonl", LOG_NAME)
 
 

@@ -50,11 +50,9 @@ def is_masked(value: Any) -> bool:
 
 
 class Redactor:
-    """Masks texts, and remembers what it found.
+    """Masks texts by rules (the shipped ones for None), and remembers what it found.
 
-    Args:
-        rules: what counts as a secret; None for the shipped rules.
-        secrets: texts that are masked wherever they occur.
+    `secrets` are texts that are masked wherever they occur.
     """
 
     def __init__(self, rules: Rules | None = None, secrets: Iterable[str] = ()) -> None:

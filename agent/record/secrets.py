@@ -106,6 +106,8 @@ def forms(secret: str) -> Iterator[str]:
     yield quote_plus(secret, errors="replace")
 
 
+# Secrets that are pressed key by key: a letter alone may be part of any word, so it is masked in its own step only
+
 #: What may name a key: a word by itself, or parts of one between hyphens; no part of a path, a number or an escape.
 _WORD = r"(?<![\w/.\\])(?P<word>\w{1,20}(?:-\w{1,20})*)(?![\w/]|[.-]\w)"
 _PART = re.compile(r"[^\W_]+")

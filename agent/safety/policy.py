@@ -95,11 +95,7 @@ class Approver(Protocol):
     """Asks the user."""
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
-        """Return the user's decision about an action.
-
-        Raises:
-            EnvironmentLacksError: there is nobody to ask.
-        """
+        """Return the user's decision about an action. Raises EnvironmentLacksError: there is nobody to ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +109,7 @@ class Policy:
 
     @classmethod
     def load(cls, mode: str, path: Path | None = None) -> "Policy":
-        """Load a policy file, or the shipped policy for None.
-
-        Raises:
-            UsageError: there is no such mode, or the file is not a valid policy.
-        """
+        """Load a policy file, or the shipped policy for None. Raises UsageError: no such mode, or no valid policy."""
         if mode not in APPROVE_MODES:
             raise UsageError(f"{mode!r} is not an approval mode.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
         if path is not None and str(path) in APPROVE_MODES and not path.is_file():

@@ -240,6 +240,8 @@ def _line(atoms: Sequence[_Atom], marks: Sequence[Span]) -> Line:
     return Line(tuple(pieces), min((one.start for one in atoms), default=0), max((one.end for one in atoms), default=0))
 
 
+# The question
+
 #: A longer name or chord goes into the text, which is shown in full.
 _LONGEST_NAME, _LONGEST_KEYS = 40, 40
 #: Longest window title in the line. A page chooses its title, so it may be anything.

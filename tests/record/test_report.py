@@ -31,8 +31,6 @@ from agent.record.step_record import StepRecord
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.foreign_text import harmless
 
-FATES = ("refused", "told", "skipped", "overtaken", "left out", "unanswered", "said")
-
 
 def page_of(bundle: Bundle, **options: Any) -> str:
     return write_report(bundle, **options).path.read_text(encoding="utf-8")

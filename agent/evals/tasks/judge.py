@@ -1,7 +1,7 @@
 """The states of a desktop, and the judges of a run by them; all pure: recorded states can be judged again."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -47,9 +47,9 @@ class Difference:
 def differences(before: State, after: State) -> list[Difference]:
     """Return what differs; a window that only shows another title is noise."""
     found = [
-        *_compared("setting", before.settings, after.settings, _noisy_setting),
-        *_compared("file", before.files, after.files, _noisy_file),
-        *_compared("control", before.controls, after.controls, lambda _: False),
+        *_compared("setting", before.settings, after.settings),
+        *_compared("file", before.files, after.files),
+        *_compared("control", before.controls, after.controls),
     ]
     if before.clipboard != after.clipboard:
         found.append(Difference("clipboard", "", before.clipboard, after.clipboard))
@@ -69,11 +69,9 @@ def followers() -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _compared(
-    kind: str, before: Mapping[str, str], after: Mapping[str, str], noisy: Callable[[str], bool]
-) -> list[Difference]:
+def _compared(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Difference]:
     return [
-        Difference(kind, name, was, now, noisy(f"{name}: {was} -> {now}"))
+        Difference(kind, name, was, now, _is_noise(kind, f"{name}: {was} -> {now}"))
         for name in sorted(before.keys() | after.keys())
         if (was := before.get(name)) != (now := after.get(name))
     ]
@@ -84,12 +82,10 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile("|".join(load_config("bookkeeping.toml")[name]))
 
 
-def _noisy_setting(line: str) -> bool:
-    return _pattern("settings").match(line) is not None
-
-
-def _noisy_file(line: str) -> bool:
-    return line.startswith(".") and _pattern("hidden_files_that_count").match(line) is None
+def _is_noise(kind: str, line: str) -> bool:
+    if kind == "setting":
+        return _pattern("settings").match(line) is not None
+    return kind == "file" and line.startswith(".") and _pattern("hidden_files_that_count").match(line) is None
 
 
 def _short(value: str | None) -> str:
@@ -97,6 +93,8 @@ def _short(value: str | None) -> str:
         return "none"
     return value if len(value) <= 80 else value[:77] + "..."
 
+
+# Verdicts
 
 #: The verdicts on a run with their meanings, in the order of tables. The first two are successes.
 VERDICTS: Mapping[str, str] = {
@@ -264,6 +262,8 @@ def _as_stored(name: str) -> str:
     schema, _, path = schema.partition(":")
     return f"dconf {path or '/' + schema.replace('.', '/') + '/'}{key}"
 
+
+# Receipts and undo
 
 _TOLD_ABOUT = {"setting", "file", "window", "clipboard"}
 _Change = Mapping[str, Any]

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -121,12 +122,10 @@ def verdict_of(result: Result, out: Path) -> TaskVerdict:
             left = left_over(states.before, states.undone)
             undo = [*([states.error] if left and states.error else []), *left]
     return TaskVerdict(
-        id=result.id, task=result.id.rpartition("#")[0], group=states.task.cls if states else "",
-        say=states.task.say if states else "", verdict=judgement.verdict, right=judgement.verdict in GOOD,
-        reached=judgement.reached, missing=judgement.missing, harm=judgement.harm, receipt=receipt, undo=undo,
-        status=result.status, verified=result.verified, steps=result.steps, seconds=result.seconds,
-        tokens=result.tokens, decide_s=states.decide_s if states else [], step_s=states.step_s if states else [],
-        bundle=result.bundle, message=result.message,
+        **asdict(result), **asdict(judgement), task=result.id.rpartition("#")[0],
+        group=states.task.cls if states else "", say=states.task.say if states else "",
+        right=judgement.verdict in GOOD, reached=judgement.reached, receipt=receipt, undo=undo,
+        decide_s=states.decide_s if states else [], step_s=states.step_s if states else [],
     )  # fmt: skip
 
 
@@ -264,13 +263,7 @@ def read_results(out: Path) -> list[Result]:
 
 
 class JudgedLines(Lines):
-    """Prints lines when a run ends.
-
-    Args:
-        judge: returns the lines on a result in the output folder.
-        out: the output folder.
-        tell: prints lines.
-    """
+    """Prints the lines that `judge` returns for a result in the output folder, when its run ends."""
 
     def __init__(self, judge: Callable[[Result, Path], Iterable[str]], out: Path, tell: Callable[..., object]) -> None:
         self._judge = judge
@@ -289,6 +282,8 @@ class JudgedLines(Lines):
         else:
             self._tell(*self._judge(result, self._out))
 
+
+# OSWorld's tree of results
 
 _ACTIONS = "mai-agent"
 

@@ -27,7 +27,6 @@ from agent.evals.tasks.looker import Looker
 from agent.evals.tasks.task import EvalTask, Person
 from agent.events import run_events as events
 from agent.events.as_json import to_json
-from agent.events.run_events import Event, StepFinished
 from agent.model.engines import Engine
 from agent.options import RunOptions
 from agent.run.control.steering import Steering
@@ -38,6 +37,14 @@ from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
 from foundation.files import cannot_write, write_atomically
 from foundation.printing import put_json, remark
 from foundation.stray_output import stray_output_kept
+
+STATES = "states.json"
+#: Seconds for a program to show its window.
+_WINDOW_S = 25.0
+#: Seconds between the end of a run and the look at the state: programs write settings and files late.
+_GRACE_S = 1.0
+#: A change that no task asks for: a judge that does not see it is broken.
+_UNASKED = "nobody asked for this.txt"
 
 
 class NoHandError(Exception):
@@ -95,13 +102,7 @@ def _file(path: str, wanted: object) -> str:
 
 
 class ScriptedPerson:
-    """Plays the person of a task; also an `Approver` and a `Person` of the run.
-
-    Args:
-        script: what they answer and do.
-        stop: stops the run.
-        on_desktop: runs a shell command on the desktop.
-    """
+    """Plays the person of a task, who is a `Person` of the run. `on_desktop` runs a shell command on the desktop."""
 
     def __init__(self, script: Person, stop: StopSwitch, on_desktop: Callable[[str], object]) -> None:
         self._script = script
@@ -111,9 +112,9 @@ class ScriptedPerson:
         self.stopped = False  # by the script
         self._before(1)
 
-    def handle(self, event: Event) -> None:
+    def handle(self, event: events.Event) -> None:
         """Do what is to be done before the next step."""
-        if isinstance(event, StepFinished):
+        if isinstance(event, events.StepFinished):
             self._before(event.step + 1)
 
     def _before(self, step: int) -> None:
@@ -139,15 +140,6 @@ class ScriptedPerson:
     async def permit(self, question: str) -> bool:  # noqa: ARG002 -- the protocol's
         """Permit it if the person approves actions."""
         return self._script.approves
-
-
-STATES = "states.json"
-#: Seconds for a program to show its window.
-_WINDOW_S = 25.0
-#: Seconds between the end of a run and the look at the state: programs write settings and files late.
-_GRACE_S = 1.0
-#: A change that no task asks for: a judge that does not see it is broken.
-_UNASKED = "nobody asked for this.txt"
 
 
 class States(BaseModel):

@@ -62,7 +62,7 @@ def _page(run: Bundle, pictures: Pictures) -> str:
     instruction = " ".join(run_view["instruction"].split())[:120]
     title = f"{run_view['outcome']}: {instruction}" if instruction else run_view["id"]
     name = run_view["instruction"] or "A recorded run"
-    return fill_page(data, title, name, plain="".join(_plain_page(run_view, steps, pictures)))
+    return fill_page(data, title, name, plain="".join(plain_page(run_view, steps, pictures)))
 
 
 def fill_page(
@@ -131,8 +131,10 @@ def _data(value: Any) -> str:
 _MOST_STEPS, _MOST_CHARS = 200, 600
 
 
-def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
-    """The report for a browser that runs no script: every step in words, with small pictures.
+def plain_page(
+    run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures: Pictures, heading: str = "Steps"
+) -> Iterator[str]:
+    """Yield the report for a browser that runs no script: every step in words, with small pictures.
 
     `view` has already made all foreign texts harmless; they are escaped here.
     """
@@ -142,7 +144,7 @@ def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pict
     for title, name in (("Evidence", "evidence"), ("What changed", "changes"), ("Undone since", "undone")):
         if lines := run.get(name):
             yield f"<h2>{title}</h2><ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>"
-    yield "<h2>Steps</h2><ol>"
+    yield f"<h2>{heading}</h2><ol>"
     shown = None
     for step in steps[:_MOST_STEPS]:
         number = step["picture"]
@@ -154,6 +156,7 @@ def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pict
             _paragraph(f"{step['number']}. {step['title']}", "words"),
             *(_paragraph(f"Before it: {words}", "soft") for words in step["before"]),
             _paragraph(step["thought"]),
+            *(_paragraph(f"{name}: {value}") for name, value in step.get("facts", ())),
             *(_paragraph(line, "soft") for action in step["actions"] for line in _asked(action)),
             _paragraph(step["state"], f"state {step['state'].replace(' ', '-')}"),
             _paragraph(step["error"], "bad"),

@@ -91,11 +91,7 @@ class PolicyFile(PolicyPart):
 
 
 def load_policy(path: Path | None) -> PolicyFile:
-    """Load a policy file, or the shipped policy for None.
-
-    Raises:
-        UsageError: the file cannot be read, or is not a valid policy.
-    """
+    """Load a policy file, or the shipped policy for None. Raises UsageError: it cannot be read, or is not valid."""
     location = "the shipped policy" if path is None else str(path)
     try:
         data = load_config("policies/default.toml") if path is None else tomllib.loads(path.read_text("utf-8"))
