@@ -71,7 +71,7 @@ class Job:
 
     @contextmanager
     def _library_output(self) -> Iterator[None]:
-        from agent.record.mask_bundle import mask_file
+        from agent.record.read import mask_file
 
         log = self.recorder.path / LOG_NAME
         try:
@@ -84,7 +84,7 @@ class Job:
 
     def write_report(self, tell: Tell) -> str:
         """Write the run's report. Return words for the line that names the recording; "" if it cannot be written."""
-        from agent.record.report import write_report
+        from agent.record.report.page import write_report
 
         bundle = self.recorder.path
         try:
@@ -161,7 +161,7 @@ class Workplace:
         from agent.record.bundle import Recorder
         from agent.record.redactor import Redactor
         from agent.run.session import Request
-        from agent.safety.run_registry import Registered
+        from agent.safety.stop import Registered
 
         options = self._options
         run_settings = self.run_settings(instruction)

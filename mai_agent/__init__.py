@@ -7,11 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.api.desktop import AsyncDesktop
+from agent.api.desktop import AsyncDesktop, Desktop
 from agent.api.options import Approve, person_of, run_options
 from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step
 from agent.api.server import ModelServer
-from agent.api.sync import Desktop
 from agent.core.changes import Change
 from agent.events.run_events import Event
 from agent.screen.outline import Element

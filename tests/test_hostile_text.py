@@ -37,7 +37,7 @@ from agent.events.run_events import (
     Warned,
 )
 from agent.options import RunOptions
-from agent.record.report import write_report
+from agent.record.report.page import write_report
 from agent.settings import Settings
 from foundation.processes import identity_of
 from serverctl.cli import main as mai_server

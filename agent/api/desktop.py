@@ -1,13 +1,14 @@
-"""A desktop for Python programs, asynchronously: every action is a run, with policy, record, receipt and evidence."""
+"""A desktop for Python programs: every action is a run, with policy, record, receipt and evidence."""
 
 import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import ClassVar, Self, get_args
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
 
 from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step
 from agent.conductor import Run
@@ -45,11 +46,8 @@ _MOST_LISTED = 15
 class AsyncDesktop:
     """A desktop to look at and act on; an async context manager.
 
-    Args:
-        options: how runs are done.
-        person: who approves actions and answers questions; made for each run from its stop switch.
-        tell: receives messages about starts.
-        on_event: receives every event of every run.
+    `person` makes for each run, from its stop switch, who approves actions and answers questions; `tell` receives
+    messages about starts, and `on_event` every event of every run.
     """
 
     _open: "ClassVar[AsyncDesktop | None]" = None  # the desktop that this process uses
@@ -280,3 +278,65 @@ class AsyncDesktop:
 def _check_named(what: str, text: str) -> None:
     if not text:
         raise UsageError(f"{what} is empty.")
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _waiting(
+    method: Callable[Concatenate[AsyncDesktop, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["Desktop", P], T]:
+    @wraps(method)
+    def wait(self: "Desktop", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self._desktop.check_open()
+        return self._runner.run(method(self._desktop, *args, **kwargs))
+
+    return wait
+
+
+class Desktop:
+    """The same for programs without an event loop; a context manager. Every call waits until it is done."""
+
+    do = _waiting(AsyncDesktop.do)
+    repeat = _waiting(AsyncDesktop.repeat)
+    look = _waiting(AsyncDesktop.look)
+    find = _waiting(AsyncDesktop.find)
+    expect = _waiting(AsyncDesktop.expect)
+    expect_gone = _waiting(AsyncDesktop.expect_gone)
+    click = _waiting(AsyncDesktop.click)
+    type = _waiting(AsyncDesktop.type)
+    press = _waiting(AsyncDesktop.press)
+    open = _waiting(AsyncDesktop.open)
+    close_window = _waiting(AsyncDesktop.close_window)
+    set = _waiting(AsyncDesktop.set)
+
+    def __init__(self, desktop: AsyncDesktop) -> None:
+        self._desktop = desktop
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        self._runner.run(self._desktop.__aenter__())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what runs, close the connections, and end a sandbox."""
+        with self._runner:
+            self._runner.run(self._desktop.close())
+
+    def stop(self) -> None:
+        """Stop the run under way at once, from any thread. Its result has the outcome "stopped"."""
+        self._desktop.stop()
+
+    @property
+    def bundles(self) -> list[Path]:
+        """The records of its runs, oldest first."""
+        return self._desktop.bundles
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The throw-away desktop. Raises UsageError on the person's own."""
+        return self._desktop.sandbox

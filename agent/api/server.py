@@ -1,23 +1,186 @@
-"""A model to ask about pictures, for programs: a running or new server, or any endpoint. Nothing is touched."""
+"""Asks a model about a screenshot, and maps its decision to the screen. Nothing is touched."""
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from agent.api.decision import Asker, Seen, decision_json, read_image
-from agent.core.geometry import Size, Viewport
+from agent.core.actions import Action, describe, map_points, points_of
+from agent.core.actions import to_json as action_json
+from agent.core.geometry import DesktopPoint, Size, Viewport
+from agent.families.base import Decision, ParseFailure, PromptRequest
+from agent.families.shared.json_calls import as_text
 from agent.literal.client import literal_engine
-from agent.model.asking import Patience
+from agent.model.asking import Completion, Patience
 from agent.model.engines import Engine, choose_engine
+from agent.model.request import ChatRequest, to_openai
 from agent.options import RunOptions
-from agent.run.models.roles import open_model
+from agent.prompts.store import published_words
+from agent.run.budgets import answer_tokens, pixel_budget
+from agent.run.calibration.remembered import recalled
+from agent.run.models.roles import ServedModel, open_model
 from agent.screen.capture import Frame
-from foundation.errors import EnvironmentLacksError
+from agent.screen.encode import EncodedImage, encode, fit, resize
+from agent.screen.outline import Element, Outline
+from foundation.chat_stream import Answer
+from foundation.errors import EnvironmentLacksError, UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+#: A screen that is larger than every pixel budget.
+_LARGE = Size(7680, 4320)
+#: Seconds to wait for the elements: on a busy machine, reading a whole screen takes a while.
+_PATIENCE = 20.0
+
+
+class Asker:
+    """Asks one model about screenshots."""
+
+    def __init__(self, model: ServedModel, options: RunOptions) -> None:
+        name = model.family.facts.name
+        self._options = options
+        self._system = options.settings.system_prompt(name, options.system_prompt)
+        self._chosen = {"thinking": options.thinking}
+        self._model = replace(model, family=model.family.wording(published_words(name, options.words), self._chosen))
+
+    async def ask(
+        self, instruction: str, seen: "Seen", *, grounding: bool = False
+    ) -> tuple[Decision | ParseFailure, str]:
+        """Return the decision about a screenshot, and the answer's text. Raises MaiError if the model gives none."""
+        question = await self.question(instruction, seen, grounding=grounding)
+        answer = (await question.send()).answer
+        return question.parse(answer), as_text(answer)
+
+    def named(self) -> dict[str, Any]:
+        """Return the model, its family, the source of the prompt for points, and a hash of a request's settings."""
+        used = self._model.in_use("grounder")
+        settings = self.grounding_digest("", _LARGE, "")[:16]
+        return {"model": used.model, "family": used.family, "words": used.words, "settings": settings}
+
+    async def question(self, instruction: str, seen: "Seen", *, grounding: bool = False) -> "Question":
+        """Return the request about a screenshot, ready to be sent. Raises UsageError: the model cannot answer it."""
+        model, size = self._fitted(Size(*seen.frame.image.size))
+        facts = model.family.facts
+        resized = await asyncio.to_thread(resize, seen.frame.image, size)
+        sent = await asyncio.to_thread(encode, resized, facts.image_format, facts.quality)
+        if grounding:
+            return self._question(model, model.family.grounding_request(instruction, sent), size, grounding=True)
+        outline = seen.outline() if facts.outline else None
+        prompt = PromptRequest(
+            instruction, (sent,), system_prompt=self._system, options=self._chosen,
+            outline=outline, model=model.endpoint.model or "",
+        )  # fmt: skip
+        return self._question(model, model.family.request(prompt), size, grounding=False)
+
+    def grounding_digest(self, instruction: str, screen: Size, picture: str) -> str:
+        """Return a hash of the request for a point, made from the picture's hash instead of its pixels."""
+        model, size = self._fitted(screen)
+        empty = EncodedImage(b"", model.family.facts.image_format, size)
+        grounding = model.family.grounding_request(instruction, empty)
+        request = self._question(model, grounding, size, grounding=True).request
+        context = [model.endpoint.model, model.family.facts.name, picture, [size.width, size.height]]
+        messages = to_openai(request.messages, lambda _: None)
+        parts = [request.required_parts(), request.optional_parts("vllm")]
+        return sha256(json.dumps([context, messages, parts], sort_keys=True).encode()).hexdigest()
+
+    def _fitted(self, screen: Size) -> tuple[ServedModel, Size]:
+        """Return the model with its calibration for such a screen, and the size at which it gets the screenshot."""
+        model = recalled(self._model, screen, self._options.max_pixels)
+        budget = pixel_budget(model.family, model.endpoint.limits, self._options.max_pixels)
+        return model, fit(model.family.facts.image.capped(budget), screen)
+
+    def _question(self, model: ServedModel, request: ChatRequest, sent: Size, *, grounding: bool) -> "Question":
+        limit = answer_tokens(model.family, model.endpoint.limits.context)
+        return Question(model, replace(request, max_tokens=limit), sent, grounding)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request about one screenshot."""
+
+    model: ServedModel
+    request: ChatRequest
+    sent: Size  # the screenshot as the model gets it
+    grounding: bool  # whether a point is asked for
+
+    async def send(self) -> Completion:
+        """Ask. Raises ModelError."""
+        return await self.model.client.complete(self.request)
+
+    def parse(self, answer: Answer) -> Decision | ParseFailure:
+        """Parse the answer to it."""
+        family = self.model.family
+        return (family.parse_grounding if self.grounding else family.parse)(answer, (self.sent,))
+
+
+def decision_json(result: Decision | ParseFailure, text: str, seen: "Seen") -> dict[str, Any]:
+    """Return a decision as JSON values, with points in screen pixels."""
+    if isinstance(result, ParseFailure):
+        return {"ok": False, "raw": text, "error": {"kind": result.kind, "message": result.message}}
+    actions, hits = _on_screen(result, seen)
+    written = [action_json(action) for action in actions]
+    elements = [[element.to_json() for element in hit] for hit in hits]
+    answer = {"ok": True, "raw": text, "thought": result.thought, "action": written[0], "actions": written}
+    return answer | {"elements": elements}
+
+
+def decision_lines(result: Decision | ParseFailure, seen: "Seen") -> Iterator[str]:
+    """Yield a decision as lines for a person."""
+    if isinstance(result, ParseFailure):
+        yield f"no decision: {result.message}"
+        return
+    if result.thought:
+        yield f"thought: {' '.join(result.thought.split())}"
+    for action, hit in zip(*_on_screen(result, seen), strict=True):
+        yield f"decided: {describe(action)}"
+        if hit:
+            yield f"on: {' → '.join(element.words for element in hit)}"
+
+
+def _on_screen(result: Decision, seen: "Seen") -> tuple[list[Action[DesktopPoint]], list[list[Element]]]:
+    actions = [map_points(action, seen.frame.viewport.to_desktop) for action in result.actions]
+    outline = seen.outline()
+    return actions, [[] if outline is None else _hit(outline, action) for action in actions]
+
+
+def _hit(outline: Outline, action: Action[DesktopPoint]) -> list[Element]:
+    """The elements that an action would hit, at both ends of a drag."""
+    return [element for point in points_of(action) if (element := outline.at(point)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The screen, and its elements if they are read."""
+
+    frame: Frame
+    outlining: "Future[Outline] | None" = None
+
+    def outline(self) -> Outline | None:
+        """Return the elements; None if they are not read, or take too long."""
+        if self.outlining is None:
+            return None
+        wait((self.outlining,), _PATIENCE)
+        return self.outlining.result() if self.outlining.done() else None
+
+
+def read_image(path: Path) -> Frame:
+    """Return a picture as a captured screen. Raises UsageError if it cannot be read."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is not a file")  # a pipe would be waited for
+        with Image.open(path) as image:
+            read = image.convert("RGB")
+            return Frame(read, Viewport.of_image(Size(*read.size)), 0.0)
+    except (OSError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:  # also a NUL in a path
+        raise UsageError(f"{path} is no image that can be read ({error}).", "Name a PNG, JPEG or WebP file.") from error
 
 
 class ModelServer:

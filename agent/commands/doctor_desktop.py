@@ -9,8 +9,7 @@ from agent.desktop.factory import asks_consent, asks_first, describe_display, op
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Desktop, Finding
 from agent.desktop.self_test.capture import what_is_empty
 from agent.desktop.self_test.checks import SelfTest, window_environ
-from agent.safety.run_registry import Registered
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import Registered, StopSwitch
 from agent.settings import DesktopKind
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError
 from foundation.printing import remark

@@ -11,11 +11,9 @@ from typing import Any
 
 from agent.commands.arguments import add_options
 from agent.commands.run import read_arguments
-from agent.fleet.fleet import Carry, Fleet
+from agent.fleet.fleet import Carry, Events, Fleet, Lines, Table
 from agent.fleet.process import Runner
-from agent.fleet.results import Results
-from agent.fleet.tasks import ALLOWED, Task, option_words, read_tasks
-from agent.fleet.views import Events, Lines, Table
+from agent.fleet.tasks import ALLOWED, Results, Task, option_words, read_tasks
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, port_number, positive
 from foundation.errors import ExitStatus, StoppedError

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent.commands.arguments import add_recorded_run, recorded_run
-from agent.record.mask_bundle import mask_run
-from agent.record.read import Bundle, read_bundle
+from agent.record.read import Bundle, mask_run, read_bundle
 from agent.record.redactor import Redactor
-from agent.record.report import write_report
+from agent.record.report.page import write_report
 from foundation.command_line import Parser
 from foundation.printing import put, put_json, remark
 

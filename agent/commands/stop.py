@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.safety.run_registry import Running, find_running, send_stop, wait_ended
+from agent.safety.stop import Running, find_running, send_stop, wait_ended
 from foundation.command_line import Parser
 from foundation.errors import MaiError, UsageError
 from foundation.printing import put, put_json
@@ -58,11 +58,12 @@ def _told(entry: Running) -> bool:
 
 
 def _report(entry: Running, *, ended: bool, killed: bool, as_json: bool) -> None:
+    pid = entry.process.pid
     if as_json:
-        fields = {"run": entry.run, "instruction": entry.instruction, "pid": entry.pid, "started": entry.started}
+        fields = {"run": entry.run, "instruction": entry.instruction, "pid": pid, "started": entry.started}
         put_json({**fields, "ended": ended, "killed": killed})
     elif ended:
         put(f"{'killed' if killed else 'stopped'} {entry.run} ({entry.instruction})")
     else:
-        put(f"{entry.run} was told to stop and lets go of everything, but process {entry.pid} has not ended after "
+        put(f"{entry.run} was told to stop and lets go of everything, but process {pid} has not ended after "
               f"{_END_TIMEOUT:.0f} s. `mai-agent stop --kill` ends it.")  # fmt: skip

@@ -12,9 +12,8 @@ from agent.core.geometry import DesktopPoint
 from agent.run.control.worker import Worker
 from agent.safety.naming import unplaced
 from agent.safety.policy import Approval, Question
-from agent.safety.question_text import Asked, asked
+from agent.safety.question_text import Asked, asked, lines_of
 from agent.safety.stop import StopSwitch
-from agent.safety.visible_text import lines_of
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.printing import ask_for, is_terminal, shown_as, terminal_size
 

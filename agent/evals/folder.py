@@ -1,4 +1,4 @@
-"""The folder of an evaluation: `eval.json`, `answers.jsonl` and `verdicts.jsonl`."""
+"""The folder of an evaluation: `eval.json`, `answers.jsonl` (also as others published them) and `verdicts.jsonl`."""
 
 import json
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from agent.evals.judging import Verdict, judge
 from agent.evals.samples import Benchmark
+from agent.families.registry import get_family
 from foundation.errors import UsageError
 from foundation.files import cannot_write, read_json_object, write_file
 from foundation.json_lines import JsonLines, read_lines
@@ -31,12 +32,7 @@ def read_answers(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 class AnswersFile(JsonLines):
-    """The answers of one run of a model over a benchmark.
-
-    Raises:
-        UsageError: the folder holds answers of another run.
-        MaiError: see `JsonLines`.
-    """
+    """The answers of one run of a model over a benchmark. Raises UsageError: the folder holds those of another run."""
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self._folder = folder
@@ -98,3 +94,48 @@ def read_verdicts(folder: Path) -> dict[str, bool]:
         raise UsageError(
             f"{folder} holds no verdicts to compare with ({error}).", f"`mai-agent eval rescore {folder}` makes them."
         ) from error
+
+
+def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out: Path) -> int:
+    """Keep the `raw_response` of each row as the answer to the sample of its id. Return how many were kept.
+
+    The file is JSON lines, a list, or an object with `details`. Raises UsageError: a row cannot be used, the
+    folder holds another answer, or the family counts in pixels of pictures whose size is not published.
+    """
+    if isinstance(get_family(run["family"]).facts.grounding, str):
+        raise UsageError(f"The family {run['family']} counts in pixels of pictures whose size the answers do not tell.")
+    samples = {sample.id: sample for sample in benchmark.samples}
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read ({error}).", "Name a file of answers.") from error
+    try:
+        with AnswersFile(out, run) as kept:
+            lines = []
+            for row in _rows(text):
+                sample, response = samples[str(row["id"])], row["raw_response"]
+                size = list(row["img_size"]) if sample.size is None else [sample.size.width, sample.size.height]
+                if not isinstance(response, str):
+                    raise TypeError(f"the answer to {sample.id} is not text")
+                line = {"id": sample.id, "request": "imported", **run, "screen": size, "sent": size}
+                answer = {"content": response, "finish_reason": "stop"}
+                if sample.id in kept.answers and kept.answers[sample.id]["answer"] != answer:
+                    raise UsageError(f"{out} holds another answer to {sample.id}.", "Name another folder with --out.")
+                lines.append({**line, "answer": answer})
+            for line in lines:
+                kept.append(line)
+            return len(kept.answers)
+    except KeyError as error:
+        raise UsageError(f"{file} has no {error}, or the benchmark has no such sample.") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{file} cannot be used: {error}.", "Is it a file of answers?") from error
+
+
+def _rows(text: str) -> list[Any]:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    if isinstance(document, dict):
+        return list(document["details"]) if "details" in document else [document]
+    return list(document)

@@ -3,13 +3,13 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from agent.api.decision import Asker, Question, Seen, read_image
+from agent.api.server import Asker, Question, Seen, read_image
 from agent.core.geometry import CapturePoint, Grid, Size, Viewport
 from agent.evals.folder import AnswersFile
 from agent.evals.judging import ZOOM, first_point
@@ -123,7 +123,7 @@ async def _answer(asker: Asker, sample: Sample, frame: Frame) -> dict[str, Any]:
 
 def _line(question: Question, completion: Completion) -> dict[str, Any]:
     answer, grid = completion.answer, question.model.family.facts.grounding
-    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
+    calls = [asdict(call) for call in answer.tool_calls]
     return {
         "sent": [question.sent.width, question.sent.height],
         "grid": [grid.width, grid.height, grid.left, grid.top] if isinstance(grid, Grid) else None,
@@ -132,9 +132,7 @@ def _line(question: Question, completion: Completion) -> dict[str, Any]:
             "finish_reason": answer.finish_reason,
         },
         "answered_by": answer.model,
-        "tokens": {
-            "prompt": answer.usage.prompt, "completion": answer.usage.completion, "cached": answer.usage.cached,
-        },
+        "tokens": asdict(answer.usage),
         "ms": round(completion.total_ms, 1),
         "first_token_ms": None if completion.ttft_ms is None else round(completion.ttft_ms, 1),
     }  # fmt: skip

@@ -1,24 +1,30 @@
-"""The HTML report of an evaluation: the score, and every miss with its picture, the target and the model's point.
+"""An evaluation for readers: as an HTML page with every miss, and as a log of Inspect (`inspect_ai`).
 
-It is the page of a run's report: one file that loads nothing from the network, with each miss in place of a step.
+The page is that of a run's report: one file that loads nothing from the network, with each miss in place of a step.
+The log's form is that of Inspect's JSON logs, version 2, as inspect_ai 0.3.285 reads them. Nothing of Inspect is
+imported.
 """
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from agent.evals.judging import ZOOM, Verdict
 from agent.evals.samples import Benchmark, Sample
 from agent.evals.summary import how_judged, percent, rows_of
-from agent.record.report.page import FILE_NAME, fill_page, replace_file
+from agent.record.report.page import FILE_NAME, fill_page, plain_page
 from agent.record.report.pictures import Pictures
+from agent.record.report.view import view_step
+from agent.record.step_record import StepRecord
+from foundation.files import write_file
 from foundation.foreign_text import harmless
 
 #: Characters of a text that are shown; `answers.jsonl` has the rest.
 _MOST_CHARS = 20_000
-#: Misses that a browser without scripts shows.
-_MOST_PLAIN = 200
 _STYLE = """
 body { display: block; height: auto; } #head { max-height: none; } #body { height: 92vh; }
 @media (max-width: 1080px) { #body { height: auto; } }
@@ -56,11 +62,10 @@ def write_report(
         "reduced": pictures.reduced, "still": True,
     }  # fmt: skip
     data = {"run": run, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
-    page = fill_page(
-        data, f"{score}: {name}", name, plain="".join(_plain(steps, pictures)), details=_tables(totals), style=_STYLE
-    )
+    plain = "".join(plain_page(run, steps, pictures, "Misses"))
+    page = fill_page(data, f"{score}: {name}", name, plain=plain, details=_tables(totals), style=_STYLE)
     path = folder / FILE_NAME
-    replace_file(path, page.encode("utf-8", "replace"))
+    write_file(path, page.encode("utf-8", "replace"))
     return path
 
 
@@ -81,14 +86,12 @@ def _step(number: int, verdict: Verdict, line: Mapping[str, Any], picture: int |
     }  # fmt: skip
     rows = [[_text(name), _text(value)] for name, value in facts.items() if value]
     answers = [_answer(one) for one in (line, line.get(ZOOM)) if one]
-    return {
-        "number": number, "title": _text(" ".join(sample.instruction.split())), "state": _state(verdict), "at": None,
-        "kind": None, "before": [], "marks": None if point is None else {"kind": "point", "points": [point]},
-        "wanted": _wanted(sample, width, height), "proposed": None, "thought": "", "facts": rows, "picture": picture,
+    return view_step(StepRecord(), number) | {
+        "title": _text(" ".join(sample.instruction.split())), "state": _state(verdict),
+        "marks": None if point is None else {"kind": "point", "points": [point]},
+        "wanted": _wanted(sample, width, height), "facts": rows, "picture": picture,
         "detail": " ".join(value for _, value in rows), "answers": answers,
-        "call": "", "model": "", "grid": [], "screen": "", "instead": "", "actions": [], "error": "", "changed": None,
-        "note": "", "reply": "", "tokens": line.get("tokens", {}), "times": [line.get("ms") or 0],
-        "ttft": line.get("first_token_ms"),
+        "tokens": line.get("tokens", {}), "times": [line.get("ms") or 0], "ttft": line.get("first_token_ms"),
     }  # fmt: skip
 
 
@@ -169,12 +172,61 @@ def _html(text: str) -> str:
     return html.escape(_text(text))
 
 
-def _plain(steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
-    """Yield the misses for a browser that runs no script."""
-    yield '<section id="plain"><p class="notice">Without JavaScript, this is the short form of the report.</p><ol>'
-    for step in steps[:_MOST_PLAIN]:
-        place = step["picture"]
-        image = "" if place is None else f'<img alt="" src="{pictures.all[place].thumb.data_url}">'
-        facts = "".join(f"<br>{_html(name)}: {_html(value)}" for name, value in step["facts"])
-        yield f"<li><div>{image}</div><div>{step['number']}. {_html(step['title'])}{facts}</div></li>"
-    yield "</ol></section>"
+def write_inspect_log(
+    path: Path,
+    benchmark: Benchmark,
+    totals: Mapping[str, Any],
+    verdicts: Sequence[Verdict],
+    answers: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Write the log of a judged evaluation. `totals` is its summary. Raises EnvironmentLacksError."""
+    pictures = Pictures([verdict.sample.image for verdict in verdicts])
+    urls = [None if place is None else pictures.all[place].image.data_url for place in pictures.of_step]
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    name = sha256(f"{benchmark.name} {totals['model']} {totals['family']} {totals['words']}".encode()).hexdigest()[:22]
+    dataset = {"name": benchmark.title, "samples": totals["samples"], "sample_ids": [one.sample.id for one in verdicts]}
+    metrics = {rule: {"name": rule, "value": share} for rule, share in totals["rules"].items()}
+    log = {
+        "version": 2,
+        "status": "success" if totals["answered"] == totals["samples"] else "cancelled",
+        "eval": {
+            "eval_id": name, "run_id": name, "task_id": name, "created": created, "task": f"grounding/{benchmark.name}",
+            "dataset": dataset, "model": f"openai-api/{totals['model']}", "config": {},
+            "metadata": {"family": totals["family"], "words": totals["words"]},
+        },
+        "plan": {"name": "plan", "steps": [], "config": {}},
+        "results": {
+            "total_samples": totals["samples"], "completed_samples": totals["answered"],
+            "scores": [{"name": "official", "scorer": "official", "params": {}, "metrics": metrics}],
+        },
+        "stats": {"started_at": created, "completed_at": created, "model_usage": {}},
+        "samples": [
+            _sample(verdict, answers[verdict.sample.id], url) for verdict, url in zip(verdicts, urls, strict=True)
+        ],
+    }  # fmt: skip
+    write_file(path, json.dumps(log, ensure_ascii=True) + "\n", 0o666)
+
+
+def _sample(verdict: Verdict, line: Mapping[str, Any], url: str | None) -> dict[str, Any]:
+    sample, kept = verdict.sample, line["answer"]
+    shown = [] if url is None else [{"type": "image", "image": url}]
+    question = {"role": "user", "content": [*shown, {"type": "text", "text": sample.instruction}]}
+    thought = [{"type": "reasoning", "reasoning": kept["reasoning"]}] if kept.get("reasoning") else []
+    reply = {"role": "assistant", "content": [*thought, {"type": "text", "text": kept["content"] or ""}]}
+    tokens = line.get("tokens", {})
+    usage = {"input_tokens": tokens.get("prompt") or 0, "output_tokens": tokens.get("completion") or 0}
+    stop = "max_tokens" if kept.get("finish_reason") == "length" else "stop"
+    place = "" if verdict.point is None else ", ".join(f"{one:.1f}" for one in verdict.point)
+    return {
+        "id": sample.id, "epoch": 1, "input": [question], "messages": [question, reply],
+        "target": ", ".join(f"{one:g}" for one in sample.target) or "not there",
+        "output": {
+            "model": line["model"], "choices": [{"message": reply, "stop_reason": stop}],
+            "usage": {**usage, "total_tokens": sum(usage.values())}, "time": (line.get("ms") or 0) / 1000,
+        },
+        "scores": {"official": {
+            "value": "C" if verdict.right else "I", "answer": place or verdict.said,
+            "metadata": {"rules": dict(verdict.rules), "lack": verdict.lack},
+        }},
+        "metadata": {**sample.groups, "shape": sample.shape, "picture": str(sample.image), "screen": line["screen"]},
+    }  # fmt: skip

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agent.fleet.process import GRACE_S, Runner, Seen
-from agent.fleet.results import Result
-from agent.fleet.tasks import Task
+from agent.fleet.tasks import Result, Task
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.files import cannot_write
 

@@ -1,13 +1,126 @@
-"""Hands tasks to slots in the order of the file: a free slot takes the next task."""
+"""Hands tasks to slots in the order of the file, and shows them at work: a free slot takes the next task."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agent.fleet.results import Result, Results
-from agent.fleet.tasks import Task
-from agent.fleet.views import Lines
+from agent.fleet.tasks import Result, Results, Task
 from foundation.errors import EnvironmentLacksError, ExitStatus
+from foundation.printing import counted, put, put_json
+
+
+class Lines:
+    """Prints a line when a task starts and when it ends."""
+
+    def shown(self) -> AbstractContextManager[object]:
+        """Show the fleet inside the context."""
+        return nullcontext()
+
+    def started(self, task: Task, tries: int) -> None:
+        """Print that a slot begins a task."""
+        put(f"{task.id}: {f'try {tries}: ' if tries > 1 else ''}{task.instruction}")
+
+    def event(self, task: Task, event: dict[str, Any]) -> None:
+        """Print nothing: many runs at once would print too much."""
+
+    def finished(self, result: Result, *, again: bool) -> None:
+        """Print how a task ended."""
+        more = "; it is tried again" if again else ""
+        message = result.message.removeprefix("Stopped: ")  # the outcome already says this
+        put(f"{result.id}: {result.outcome}: {message} ({counted(result.steps, 'step')}, {result.seconds:.1f} s){more}")
+
+    def summary(self, counts: dict[str, Any]) -> None:
+        """Print the counts at the end."""
+        outcomes = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts["outcomes"].items())
+        left = f", {counts['left']} left" if counts["left"] else ""
+        pace = f"; {counts['seconds_a_step']} s a step (median)" if counts["seconds_a_step"] is not None else ""
+        put(f"{counted(counts['tasks'], 'task')}: {outcomes or 'none finished'}{left}{pace}")
+
+
+class Events(Lines):
+    """Prints the events of all runs with the task's id, and those of the fleet itself, as JSON lines."""
+
+    def started(self, task: Task, tries: int) -> None:
+        """Print that a slot begins a task."""
+        put_json({"event": "TaskStarted", "task": task.id, "instruction": task.instruction, "tries": tries})
+
+    def event(self, task: Task, event: dict[str, Any]) -> None:
+        """Print an event of a run; secrets are masked already."""
+        put_json({"task": task.id} | event)
+
+    def finished(self, result: Result, *, again: bool) -> None:
+        """Print a result."""
+        put_json({"event": "TaskFinished", "task": result.id, "again": again} | asdict(result))
+
+    def summary(self, counts: dict[str, Any]) -> None:
+        """Print the counts at the end."""
+        put_json({"event": "FleetFinished"} | counts)
+
+
+@dataclass(slots=True)
+class _Row:
+    id: str
+    step: int = 0
+    action: str = "starts"
+    began: float = field(default_factory=time.monotonic)
+
+
+class Table(Lines):
+    """A table in the terminal: a row for each desktop at work, and the counts above."""
+
+    def __init__(self, tasks: int, finished: int) -> None:
+        self._tasks = tasks
+        self._finished = finished
+        self._not_done = 0
+        self._rows: dict[str, _Row] = {}
+
+    def shown(self) -> AbstractContextManager[object]:
+        """Draw the table until the context ends."""
+        from rich.live import Live
+
+        from foundation.rich_console import GatedConsole
+
+        return Live(get_renderable=self.drawn, console=GatedConsole(), refresh_per_second=4, transient=True)
+
+    def started(self, task: Task, tries: int) -> None:
+        """Add a row."""
+        self._rows[task.id] = _Row(task.id, action="starts" if tries == 1 else f"starts, try {tries}")
+
+    def event(self, task: Task, event: dict[str, Any]) -> None:
+        """Note the step and the last action."""
+        row = self._rows[task.id]
+        row.step = event.get("step", row.step)
+        if event.get("event") == "Acted":
+            row.action = str(event.get("error") or event.get("detail") or "")
+
+    def finished(self, result: Result, *, again: bool) -> None:
+        """Remove the row."""
+        self._rows.pop(result.id, None)
+        if not again:
+            self._finished += 1
+            self._not_done += not result.done
+
+    def drawn(self) -> Any:
+        """Return the table as it stands now."""
+        from rich.table import Table as Drawn
+        from rich.text import Text
+
+        title = f"{self._finished} of {self._tasks} tasks finished, {self._not_done} of them not done"
+        table = Drawn(title=Text(title), title_justify="left", expand=True)
+        table.add_column("task", no_wrap=True, max_width=24)
+        table.add_column("step", justify="right")
+        table.add_column("last action", no_wrap=True, ratio=1)
+        table.add_column("seconds", justify="right")
+        for row in list(self._rows.values()):
+            seconds = f"{time.monotonic() - row.began:.0f}"
+            table.add_row(Text(row.id), str(row.step), Text(row.action), seconds)
+        return table
+
+
+# The fleet
 
 #: Carries out one task: the task, the number of the try, and what is called with each event of its run.
 Carry = Callable[[Task, int, Callable[[dict[str, Any]], None]], Awaitable[Result]]
@@ -17,15 +130,9 @@ _IN_A_ROW = 3
 
 
 class Fleet:
-    """Tasks, slots and retries.
+    """Tasks, slots and retries: a task is repeated after failures of the environment, and after no other ones.
 
-    Args:
-        carry: carries out one task.
-        results: where results are written.
-        view: shows the progress.
-        parallel: how many tasks run at once.
-        retries: how often a task is repeated after a failure of the environment. Other failed tasks are never repeated.
-        pause: seconds before the first retry; doubled each time.
+    `pause`: seconds before the first retry; doubled each time.
     """
 
     def __init__(
@@ -40,10 +147,7 @@ class Fleet:
         self._failed_in_a_row = 0
 
     async def run(self, tasks: Sequence[Task]) -> None:
-        """Carry out all tasks.
-
-        Raises EnvironmentLacksError: the environment failed many tasks in a row, or a result cannot be written.
-        """
+        """Carry out all tasks. Raises EnvironmentLacksError: it failed many in a row, or a result cannot be written."""
         waiting = iter(tasks)
         try:
             async with asyncio.TaskGroup() as slots:

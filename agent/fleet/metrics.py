@@ -10,9 +10,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 from typing_extensions import override
 
-from agent.fleet.results import Result
-from agent.fleet.tasks import Task
-from agent.fleet.views import Lines
+from agent.fleet.fleet import Lines
+from agent.fleet.tasks import Result, Task
 from foundation.errors import EnvironmentLacksError
 
 #: Upper bounds in seconds: of a stage of a step (fitting takes 1 ms, a model on a processor a minute), and of a run.
@@ -21,12 +20,9 @@ _RUN_S = (5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
 class Metrics(Lines):
-    """Counts, and shows the fleet as another view does.
+    """Counts, and shows the fleet as another view does. The numbers are served on 127.0.0.1 only.
 
-    Args:
-        view: the other view.
-        port: where the numbers are served, on 127.0.0.1 only.
-        waiting: how many tasks are still to be done.
+    `waiting`: how many tasks are still to be done.
     """
 
     def __init__(self, view: Lines, port: int, waiting: int) -> None:

@@ -15,8 +15,7 @@ from typing import IO, Any
 
 import psutil
 
-from agent.fleet.results import Result
-from agent.fleet.tasks import Task, option_words
+from agent.fleet.tasks import Result, Task, option_words
 from agent.sandbox.desktop import reap_sandboxes
 from foundation.errors import ExitStatus
 
@@ -41,13 +40,10 @@ def _end_with_the_fleet() -> None:
 
 
 class Runner:
-    """Carries out tasks as processes.
+    """Carries out tasks as processes. Their bundles go to `runs` in the output folder.
 
-    Args:
-        folder: the output folder; run bundles go to `runs` in it.
-        common: options of all runs, with `max_seconds`. A task's own options win.
-        command: the subcommand of mai-agent.
-        program: replaces `mai-agent` and the subcommand.
+    `common` are options of all runs, with `max_seconds`; a task's own options win. `command` is the subcommand of
+    mai-agent; `program`, if given, replaces mai-agent and the subcommand.
     """
 
     def __init__(

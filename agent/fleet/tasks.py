@@ -1,15 +1,22 @@
-"""The task file of a fleet: JSON lines, all checked before anything starts."""
+"""The files of a fleet: its tasks (JSON lines, all checked before anything starts), and `results.jsonl`.
+
+Results are written line by line, and read again to go on.
+"""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeAlias
 
 from agent.settings import OPTIONS
 from foundation.command_line import meant_by
-from foundation.errors import UsageError
+from foundation.errors import ExitStatus, UsageError
+from foundation.files import cannot_write
+from foundation.json_lines import JsonLines
 
 Value: TypeAlias = str | int | float | bool
 
@@ -49,14 +56,9 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
 
 
 def read_tasks(path: Path, check: Callable[[Sequence[str]], object]) -> list[Task]:
-    """Return the tasks of a file in order.
+    """Return the tasks of a file in order. `check` raises UsageError if words are no valid options of a run.
 
-    Args:
-        path: the file.
-        check: raises UsageError if words are no valid options of a run.
-
-    Raises:
-        UsageError: the file cannot be read, holds no task, or lines are broken; the message names the lines.
+    Raises UsageError: the file cannot be read, holds no task, or lines are broken; the message names the lines.
     """
     tasks: list[Task] = []
     lines: dict[str, int] = {}  # the line of each id
@@ -112,3 +114,78 @@ def _task(raw: bytes) -> Task:
             raise ValueError(f"{name!r} holds a null character")
     options = ((name, value) for name, value in line.items() if value is not None)
     return Task(identifier, text.strip(), tuple(sorted(options)))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a task ended; one line of `results.jsonl`."""
+
+    id: str
+    outcome: str  # the run's; "crashed" or "hung" if it ended without one
+    status: int  # the run's exit status; 3 if it crashed or hung
+    verified: bool | None
+    steps: int
+    seconds: float  # of the run; of the process if it crashed, hung or could not begin
+    tokens: int | None  # of prompts and answers
+    bundle: str  # in the output folder; "" if the run never began
+    message: str
+    tries: int
+    digest: str  # of the task
+
+    @property
+    def done(self) -> bool:
+        """Whether the task was done."""
+        return self.status == ExitStatus.DONE
+
+
+class Results(JsonLines):
+    """The results in an output folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.of: dict[str, Result] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+        super().__init__(folder / "results.jsonl", "a result of a fleet", self._take, "fleet")
+
+    def _take(self, document: dict[str, Any]) -> None:
+        result = Result(**document)
+        self.of[result.id] = result
+
+    def still_to_do(self, tasks: Iterable[Task], again: Callable[[Result], bool] = lambda _: False) -> list[Task]:
+        """Return the tasks without a result. Results for which `again` is true are forgotten first.
+
+        Raises UsageError: a result is of another task with the same id.
+        """
+        tasks = list(tasks)
+        for task in tasks:
+            if (earlier := self.of.get(task.id)) and earlier.digest != task.digest:
+                raise UsageError(
+                    f"The task {task.id!r} was changed after its result in {self.path}.",
+                    "Give the task another id, or name another --out.",
+                )
+        if forgotten := [task.id for task in tasks if task.id in self.of and again(self.of[task.id])]:
+            for name in forgotten:
+                del self.of[name]
+            self.drop(lambda document: document["id"] in forgotten)
+        return [task for task in tasks if task.id not in self.of]
+
+    def write(self, result: Result) -> None:
+        """Append a result. Raises EnvironmentLacksError (a full disk)."""
+        self.append(asdict(result))
+        self.of[result.id] = result
+
+    def summary(self, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return the counts over these tasks, and the median of their seconds a step."""
+        results = [self.of[task.id] for task in tasks if task.id in self.of]
+        paces = [result.seconds / result.steps for result in results if result.steps]
+        return {
+            "tasks": len(tasks),
+            "done": sum(result.done for result in results),
+            "outcomes": dict(Counter(result.outcome for result in results).most_common()),
+            "environment": sum(result.status == ExitStatus.ENVIRONMENT for result in results),
+            "left": len(tasks) - len(results),
+            "seconds_a_step": round(median(paces), 2) if paces else None,
+        }

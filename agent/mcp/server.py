@@ -24,9 +24,7 @@ from agent.api.options import run_options
 from agent.api.results import Look, NotDoneError, Result
 from agent.conductor import RunBegan, RunClosed
 from agent.events.run_events import Acted, Decided, Event
-from agent.mcp.approvals import HostPerson
-from agent.mcp.calls import Call, Calls
-from agent.mcp.page import QuestionPage
+from agent.mcp.asking import Call, Calls, HostPerson, QuestionPage
 from agent.recipes.files import all_recipes, recipe_names
 from agent.recipes.recipe import Recipe
 from agent.record.read import Bundle, find_bundle, list_bundles

@@ -182,13 +182,9 @@ class _Looker:
 
 
 class Notes:
-    """Turns input into the steps of a run. Used from one thread.
+    """Turns input into the steps of a run. Used from one thread, whose connections `windows` and `elements` are.
 
-    Args:
-        seen: returns the newest look at the screen.
-        owns: whether a window is our own; what is done there is not noted.
-        windows, elements: connections for this thread.
-        emit: gets the events.
+    `seen` returns the newest look at the screen. What is done in a window that `owns` says is ours is not noted.
     """
 
     def __init__(

@@ -92,13 +92,9 @@ class _Deed:
 
 
 def recipe_of(bundle: Bundle, parameters: Mapping[str, str]) -> Recipe:
-    """Return the recipe of a recorded run.
+    """Return the recipe of a recorded run. `parameters`: texts that become parameters, by the parameters' names.
 
-    Args:
-        bundle: the run. It must have ended well, and on a real desktop.
-        parameters: texts that become parameters, by the parameters' names.
-
-    Raises UsageError: it cannot be done again, or a parameter's text was not typed.
+    Raises UsageError: it did not end well, cannot be done again, or a parameter's text was not typed.
     """
     run = bundle.run
     if run.dry_run:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent.record.read import Bundle
 from agent.record.redactor import Redactor
-from agent.record.report.page import replace_file
 from agent.record.report.pictures import load
 from agent.record.report.view import screenshot, view_run, view_step
 from agent.screen.drawing import mark
 from foundation.errors import UsageError
+from foundation.files import write_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -41,9 +41,7 @@ class Animation:
 def write_animation(run: Bundle, path: Path, redactor: Redactor | None = None) -> Animation:
     """Write a run as an animated WebP to the path; the redactor masks texts in its captions.
 
-    Raises:
-        UsageError: the run has no screenshot.
-        EnvironmentLacksError: the file cannot be written.
+    Raises UsageError: the run has no screenshot. EnvironmentLacksError: the file cannot be written.
     """
     run = run.masked(redactor)
     steps = enumerate(run.steps, 1)
@@ -58,7 +56,7 @@ def write_animation(run: Bundle, path: Path, redactor: Redactor | None = None) -
         data = _encoded(frames, quality)
         if len(data) <= _MOST_BYTES:
             break
-    replace_file(path, data)
+    write_file(path, data)
     return Animation(path, len(data), len(frames))
 
 

@@ -21,7 +21,7 @@ from agent.core.geometry import GridPoint
 from agent.events import run_events as events
 from agent.events.as_json import fields_of
 from agent.events.fates import Fate
-from agent.record.mask_bundle import mask_file
+from agent.record.read import mask_file
 from agent.record.redactor import Redactor
 from agent.record.run_record import ReceiptRecord, RunRecord
 from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord, with_firsts
@@ -53,9 +53,7 @@ def run_id(instruction: str, now: datetime) -> str:
 class Recorder:
     """Writes the events of one run. Give it every event. It raises EnvironmentLacksError if the disk cannot be written.
 
-    Args:
-        runs: the folder of all runs.
-        redactor: masks secrets in every text before it is written; with the shipped rules unless given.
+    The redactor masks secrets in every text before it is written; with the shipped rules unless given.
     """
 
     def __init__(self, runs: Path, instruction: str, redactor: Redactor | None = None) -> None:
@@ -209,13 +207,8 @@ class Recorder:
 
     def _decided(self, event: events.Decided, fields: Json) -> None:
         step = self._current
-        answer = {
-            "raw": event.raw,
-            "model": event.model or None,
-            "failure": fields["failure"],
-            "parts": fields["answer"],
-        }
-        step["answers"].append(answer)
+        parts, failure = fields["answer"], fields["failure"]
+        step["answers"].append({"raw": event.raw, "model": event.model or None, "failure": failure, "parts": parts})
         step |= {name: fields[name] for name in ("thought", "doubt", "by")}
         step["error"] = None if event.failure is None else event.failure.message
         calls = fields["calls"][: len(event.actions)]

@@ -1,4 +1,7 @@
-"""Reads run bundles back, also those of runs that were killed: a cut last line is left out, nothing else."""
+"""Reads run bundles back, also those of runs that were killed: a cut last line is left out, nothing else.
+
+A recorded run can be masked later: texts that a person names, and secrets that the rules find.
+"""
 
 import json
 from collections.abc import Iterator
@@ -13,8 +16,11 @@ from pydantic import ValidationError
 from agent.record.redactor import Redactor
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
-from foundation.errors import UsageError
+from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.files import write_atomically
+from foundation.foreign_text import json_text
 from foundation.processes import has_run_since
+from foundation.stray_output import LOG_NAME
 
 
 class Bundle:
@@ -122,3 +128,54 @@ def _alive(pid: int | None, started: str) -> bool:
         return has_run_since(pid, datetime.fromisoformat(started).timestamp())
     except ValueError:
         return True
+
+
+# Masking a recorded run
+
+_FILES = ("run.json", "steps.jsonl", LOG_NAME)
+
+
+def mask_run(bundle: Bundle, redactor: Redactor) -> int:
+    """Mask every secret in a run's files, also in earlier lines. Return how many lines and objects were changed.
+
+    Each file is replaced as a whole. Screenshots stay as they are. Raises UsageError: the run is still active.
+    EnvironmentLacksError: the folder cannot be written; each file is either unchanged or masked.
+    """
+    if bundle.outcome == "running":
+        raise UsageError(f"The run {bundle.path.name} is still going on.", "Mask it when it has ended.")
+    redactor.instruction(bundle.run.instruction)
+    try:
+        files = [name for name in _FILES if name != LOG_NAME or (bundle.path / name).is_file()]
+        for name in files:
+            for piece in _pieces(bundle.path / name):
+                _masked(piece, redactor)  # first pass: learn all secrets
+        return sum(mask_file(bundle.path / name, redactor) for name in files)
+    except OSError as error:
+        raise EnvironmentLacksError(
+            f"{bundle.path} cannot be written ({error.strerror or error}).", "Make room there, or make it writable."
+        ) from error
+
+
+def mask_file(path: Path, redactor: Redactor) -> int:
+    """Mask one file of a run, and return how many of its lines, or objects, were changed. Raises OSError."""
+    pieces = _pieces(path)
+    masked = [_masked(piece, redactor) for piece in pieces]
+    changed = sum(one != other for one, other in zip(pieces, masked, strict=True))
+    if changed:
+        write_atomically(path, "\n".join(masked).encode("utf-8", "replace"))
+    return changed
+
+
+def _pieces(path: Path) -> list[str]:
+    read = path.read_text(encoding="utf-8", errors="replace")
+    return read.split("\n") if path.suffix == ".jsonl" else [read]
+
+
+def _masked(piece: str, redactor: Redactor) -> str:
+    """Mask a line or a file. If it is no JSON (a crash cut it off), mask it as plain text."""
+    try:
+        data: Any = json.loads(piece)
+    except (ValueError, RecursionError):
+        return redactor.text(piece)
+    masked = redactor.data(data)
+    return piece if masked == data else json_text(masked)

@@ -13,10 +13,8 @@ from typing import Any
 from agent.core.actions import shorten
 from agent.core.changes import Change
 from agent.events.run_events import Event, Receipt, RunFinished
-from agent.record.secret_encodings import forms, typed_in
-from agent.record.secret_keystrokes import SecretKeys
+from agent.record.secrets import SecretKeys, forms, typed_in
 from foundation.configs import load_config
-from foundation.errors import UsageError
 
 #: Matches a mask. Reports, replays and the rules recognise it.
 MASK = re.compile(r"\[redacted \d+ chars\]")
@@ -39,27 +37,11 @@ class Rules:
     @classmethod
     def shipped(cls) -> "Rules":
         """The rules of configs/redaction.toml."""
-        return cls.read(load_config("redaction.toml"))
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any]) -> "Rules":
-        """Rules from a parsed file. Raises UsageError."""
-        try:
-            rules = [
-                (rule["name"], rule.get("in") == "typed", re.compile(rule["pattern"], re.IGNORECASE))
-                for rule in data.get("rules", [])
-            ]
-            names = ("thought", "question", "asked", "field")
-            patterns = (data.get(name, {}).get("pattern") for name in names)
-            of_typed = {
-                name: re.compile(one, re.IGNORECASE)
-                for name, one in zip(names, patterns, strict=True)
-                if one is not None
-            }
-        except (AttributeError, KeyError, TypeError, re.error) as error:
-            raise UsageError(f"A redaction rule is wrong: {error}.", "A rule needs name and pattern.") from error
-        texts, typed = (tuple(rule for _, kind, rule in rules if kind is wanted) for wanted in (False, True))
-        return cls(texts, typed, **of_typed)
+        data = load_config("redaction.toml")
+        rules = [(rule.get("in") == "typed", re.compile(rule["pattern"], re.IGNORECASE)) for rule in data["rules"]]
+        texts, typed = (tuple(rule for kind, rule in rules if kind is wanted) for wanted in (False, True))
+        names = ("thought", "question", "asked", "field")
+        return cls(texts, typed, *(re.compile(data[name]["pattern"], re.IGNORECASE) for name in names))
 
 
 def is_masked(value: Any) -> bool:
@@ -68,11 +50,9 @@ def is_masked(value: Any) -> bool:
 
 
 class Redactor:
-    """Masks texts, and remembers what it found.
+    """Masks texts by rules (the shipped ones for None), and remembers what it found.
 
-    Args:
-        rules: what counts as a secret; None for the shipped rules.
-        secrets: texts that are masked wherever they occur.
+    `secrets` are texts that are masked wherever they occur.
     """
 
     def __init__(self, rules: Rules | None = None, secrets: Iterable[str] = ()) -> None:

@@ -36,13 +36,8 @@ _SENT_WITHIN = 3.0
 class RunTrace:
     """The trace of one run, which is given the run's events.
 
-    Args:
-        url: of the collector (OTLP over HTTP), such as http://127.0.0.1:4318.
-        tell: called with a sentence if the trace cannot be sent.
-
-    Raises:
-        EnvironmentLacksError: OpenTelemetry is not installed.
-        UsageError: `url` is invalid.
+    `url` is the collector's (OTLP over HTTP), such as http://127.0.0.1:4318; `tell` is called with a sentence if the
+    trace cannot be sent. Raises EnvironmentLacksError: OpenTelemetry is not installed. UsageError: `url` is invalid.
     """
 
     def __init__(self, url: str, tell: Callable[[str], None]) -> None:

@@ -23,12 +23,8 @@ _LONGEST = 60
 class RunUndo(Undo):
     """The changes that can be undone now. Construction inspects the desktop: some milliseconds per change.
 
-    Args:
-        bundle: the run.
-
-    Raises:
-        UsageError: the run is still active, or nothing was recorded that could be undone.
-        EnvironmentLacksError: the desktop that it was on is gone.
+    Raises UsageError: the run is still active, or nothing was recorded that could be undone. EnvironmentLacksError: the
+    desktop that it was on is gone.
     """
 
     def __init__(self, bundle: Bundle) -> None:

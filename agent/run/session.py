@@ -34,8 +34,7 @@ from agent.run.models.loop_detector import LoopRule
 from agent.run.models.roles import Role, ServedModel, open_model
 from agent.run.models.settings import RunSettings
 from agent.safety.policy import Policy
-from agent.safety.run_registry import Registered
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import Registered, StopSwitch
 from agent.screen.ocr import reading_languages
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from agent.safety.policy_rules.values import chord_of
+from agent.safety.policy_rules.rule import chord_of
 from foundation.configs import load_config
 
 #: Characters without special meaning to a shell, or that only end a command; quotes are handled separately.

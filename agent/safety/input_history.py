@@ -80,13 +80,9 @@ class _Here:
 
 @dataclass(slots=True)
 class InputHistory:
-    """What a run did so far. Call `judge` with an action, then `did` if it was carried out.
+    """What a run did so far. Call `judge` with an action, then `did` if it was carried out."""
 
-    Args:
-        there_before: the windows that existed when the run began, whose text is not the run's own.
-    """
-
-    there_before: Collection[Hashable] = ()
+    there_before: Collection[Hashable] = ()  # windows that existed when the run began: their text is not the run's own
     _typed: _Typed = field(default_factory=lambda: _Typed(None))
     _here: _Here = field(default_factory=_Here)
     _launcher: bool = False
@@ -104,10 +100,7 @@ class InputHistory:
     def judge(self, action: Action[DesktopPoint], seen: Situation, window: Hashable = None) -> Situation:
         """Complete the situation of an action with the facts that follow from earlier actions.
 
-        Args:
-            action: the action to judge.
-            seen: what is known about the desktop.
-            window: the desktop's id of the target window; None if unknown.
+        `window` is the desktop's id of the target window; None if unknown.
         """
         self._last = seen, window
         place = seen.focused if isinstance(action, TYPING) else seen.under

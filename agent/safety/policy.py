@@ -11,8 +11,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from agent.core.actions import TOUCHING, TYPING, Action, CallTool, OpenApp, VisitPage, shorten
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import site_of
-from agent.safety.policy_rules.disclosure import Leaving
-from agent.safety.policy_rules.policy_file import load_policy
+from agent.safety.policy_rules.policy_file import Leaving, load_policy
 from agent.safety.policy_rules.rule import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Sense, Situation
 from agent.safety.targets import is_browser
@@ -96,11 +95,7 @@ class Approver(Protocol):
     """Asks the user."""
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
-        """Return the user's decision about an action.
-
-        Raises:
-            EnvironmentLacksError: there is nobody to ask.
-        """
+        """Return the user's decision about an action. Raises EnvironmentLacksError: there is nobody to ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +109,7 @@ class Policy:
 
     @classmethod
     def load(cls, mode: str, path: Path | None = None) -> "Policy":
-        """Load a policy file, or the shipped policy for None.
-
-        Raises:
-            UsageError: there is no such mode, or the file is not a valid policy.
-        """
+        """Load a policy file, or the shipped policy for None. Raises UsageError: no such mode, or no valid policy."""
         if mode not in APPROVE_MODES:
             raise UsageError(f"{mode!r} is not an approval mode.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
         if path is not None and str(path) in APPROVE_MODES and not path.is_file():

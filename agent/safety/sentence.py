@@ -37,13 +37,9 @@ _CONTRACTED = re.compile(r"(?<=n)['’]t\b|\bn['’](?=\w)", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Sentence:
-    """The instruction of a run, and which of its mentions were already used.
+    """The instruction of a run, and which of its mentions were already used."""
 
-    Args:
-        text: as the user wrote it. Quoted parts are names or content; their words request nothing.
-    """
-
-    text: str
+    text: str  # as the user wrote it. Quoted parts are names or content; their words request nothing
     _done: Counter[str] = field(default_factory=Counter)
 
     def facts(self, action: Action[DesktopPoint], seen: Situation) -> frozenset[Fact]:
@@ -179,9 +175,8 @@ def _of_addresses(text: str, sentence: str) -> set[Fact]:
     facts: set[Fact] = set()
     if any("carries much" in facts_of(url, sentence) for url in written):
         facts.add("carries much")
-    if any(not names_site(url, sentence) for url in written):
-        facts.add("unnamed address")
-    if any(not names_site(visited(line) or "", sentence, line) for line in lines):
+    named = all(names_site(url, sentence) for url in written)
+    if not named or not all(names_site(visited(line) or "", sentence, line) for line in lines):
         facts.add("unnamed address")
     return facts
 

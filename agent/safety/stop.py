@@ -10,17 +10,24 @@ switch, and so can another process, even while no thread of ours runs. Ordinary 
 one, a signal has its default effect.
 """
 
+import json
 import os
+import platform
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
+from foundation.configs import state_folder
 from foundation.errors import ExitStatus, MaiError, StoppedError
+from foundation.files import write_atomically
+from foundation.processes import ProcessIdentity, identity_of, is_alive, read_identity, send_signal
 
 
 class StopSwitch:
@@ -176,3 +183,98 @@ def shared_descriptor() -> int | None:
     watch.
     """
     return None if _current is None else _current.fileno()
+
+
+# The registry of this user's active runs, so that another terminal can stop them. While a run is active, it has a file
+# in the user's state folder with its PID and the process's start time. The PID alone is not enough, because PIDs are
+# reused and another process must never be signalled.
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An active run: id, instruction, start time and process."""
+
+    run: str
+    instruction: str
+    started: str
+    process: ProcessIdentity
+    file: Path
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still exists."""
+        return is_alive(self.process)
+
+
+class Registered:
+    """The registry entry of a run, from construction until `close`."""
+
+    def __init__(self, run: str, instruction: str) -> None:
+        self._file: Path | None = None
+        self.remark = ""
+        if not run:
+            return
+        from datetime import datetime  # imported here because the import takes longer than `mai-agent stop` itself
+
+        file = _folder() / f"{run}.json"
+        me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), "")
+        started = datetime.now().astimezone().isoformat("T", "seconds")
+        entry = {"run": run, "instruction": instruction, "started": started, **me.to_json(), "host": platform.node()}
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(file, json.dumps(entry))  # readers see a complete entry or none
+            self._file = file
+        except (OSError, UnicodeEncodeError) as error:
+            self.remark = f"`mai-agent stop` will not find this run: {file.parent} cannot be written ({error})."
+
+    def close(self) -> None:
+        """Delete the entry. Safe to call twice."""
+        if self._file is not None:
+            _remove(self._file)
+
+
+def find_running() -> list[Running]:
+    """Return this user's runs on this machine, oldest first. Delete the entries of ended runs."""
+    entries = [entry for file in _folder().glob("*.json") if (entry := _read(file)) is not None]
+    for entry in entries:
+        if not entry.alive:
+            _remove(entry.file)
+    return sorted((entry for entry in entries if entry.alive), key=lambda entry: (entry.started, entry.run))
+
+
+def send_stop(entry: Running, *, hard: bool = False) -> bool:
+    """Signal the run's process, and no other. Return False if it no longer exists."""
+    return send_signal(entry.process, signal.SIGKILL if hard and sys.platform != "win32" else signal.SIGTERM)
+
+
+def wait_ended(entries: Iterable[Running], seconds: float) -> list[Running]:
+    """Wait until these runs have ended. Return those that have not after the timeout."""
+    left = list(entries)
+    until = time.monotonic() + seconds
+    while left := [entry for entry in left if entry.alive and entry.file.exists()]:
+        if time.monotonic() >= until:
+            break
+        time.sleep(0.02)
+    return left
+
+
+def _remove(file: Path) -> None:
+    with suppress(OSError):
+        file.unlink(missing_ok=True)
+
+
+def _folder() -> Path:
+    return state_folder() / "running"
+
+
+def _read(file: Path) -> Running | None:
+    """Read an entry; None if it is damaged or from another machine that shares the folder."""
+    try:
+        entry = json.loads(file.read_text(encoding="utf-8"))
+        process = read_identity(entry)
+        if process is None or entry["host"] != platform.node():
+            return None
+        run, instruction, started = (str(entry[name]) for name in ("run", "instruction", "started"))
+        return Running(run, instruction, started, process, file)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

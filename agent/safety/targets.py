@@ -46,25 +46,20 @@ _LEAST_READ, _ALIKE = 3, 0.6
 
 def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> set[Fact]:
     """Return the facts that follow from the target of an action."""
-    found: set[Fact] = set(facts_of_focus(seen))
-    if place is not None and place.dialog and not is_page(place) and shipped_words("replaces text").found(place.title):
-        found.add("replaces text")
-    if is_strange(seen.asked):
-        found.add("a strange language")
-    if any(map(is_drawn_apart, (seen.words, *(one.name for one in seen.elements)))):
-        found.add("drawn apart")
-    if seen.elements and all(one.role in _SWITCHES for one in seen.elements):
-        found.add("a switch")
-    if seen.elements and all(one.role == "link" for one in seen.elements):
-        found.add("a link")
-    if any(shows_other_site(text, link_of(seen)) for text in (seen.words, *(one.name for one in seen.elements))):
-        found.add("another address")
-    if seen.elements and seen.elements[-1].role in _ROWS:
-        found.add("a row")
-    if seen.elements and seen.elements[-1].role in _VALUES:
-        found.add("a value")
-    if place is not None and place.dialog:
-        found.add("a dialog")
+    roles, texts = [one.role for one in seen.elements], [seen.words, *(one.name for one in seen.elements)]
+    dialog = place if place is not None and place.dialog else None
+    holds: dict[Fact, bool] = {
+        "replaces text": bool(dialog and not is_page(dialog) and shipped_words("replaces text").found(dialog.title)),
+        "a strange language": is_strange(seen.asked),
+        "drawn apart": any(map(is_drawn_apart, texts)),
+        "a switch": bool(roles) and all(role in _SWITCHES for role in roles),
+        "a link": set(roles) == {"link"},
+        "another address": any(shows_other_site(text, link_of(seen)) for text in texts),
+        "a row": bool(roles) and roles[-1] in _ROWS,
+        "a value": bool(roles) and roles[-1] in _VALUES,
+        "a dialog": dialog is not None,
+    }
+    found = facts_of_focus(seen) | {fact for fact, is_so in holds.items() if is_so}
     if isinstance(action, TYPING):
         if not seen.elements:
             found.add("unknown focus")
@@ -72,7 +67,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
             found |= _pressed(place, seen)
         if _is_short(action) and "a text" not in found:
             found.add("a bare letter")
-            if place is not None and place.dialog:  # in dialogs, some toolkits accept mnemonics without alt
+            if dialog is not None:  # in dialogs, some toolkits accept mnemonics without alt
                 found.add("mnemonic")
         if isinstance(action, PressKeys | HoldKeys) and is_mnemonic(frozenset(action.keys)):
             found.add("mnemonic")
@@ -82,7 +77,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         found |= _pressed(place, seen)
     if isinstance(action, Drag) and None not in (seen.origin, seen.under) and seen.origin != seen.under:
         found.add("another window")
-    if seen.elements and all(one.role == "menu" for one in seen.elements):
+    if set(roles) == {"menu"}:
         found.add("a menu's title")
     if place is not None and place.region is not None:
         for point in points_of(action):

@@ -86,17 +86,15 @@ def places(text: str, piece: str) -> list[tuple[int, int]]:
     return []
 
 
-def found(pattern: re.Pattern[str], text: str, before: str = "") -> bool:
-    """Whether a pattern matches in any reading of a text, also if the match began in `before`, but not in `before`
-    alone.
-    """
-    return next(matches(pattern, text, before), None) is not None
+def found(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether a pattern matches in any reading of a text."""
+    return next(matches(pattern, text), None) is not None
 
 
 def matches(pattern: re.Pattern[str], text: str, before: str = "", after: str = "") -> Iterator[str]:
-    """Yield the matches that `found` finds, as the pattern reads them, without the part in `before`.
+    """Yield the matches in any reading of a text, as the pattern reads them, without the part in `before`.
 
-    A match may go on in `after`, but not lie in it alone.
+    A match may begin in `before` and go on in `after`, but not lie in one of them alone.
     """
     texts = dict.fromkeys(zip(readings(before), readings(text), readings(after), strict=True))
     for head, middle, rest in texts:

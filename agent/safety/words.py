@@ -66,11 +66,7 @@ class WordList:
 
     In a phrase, a space matches any gap or none ("log out" also matches logout and log-out). A star at the end matches
     any ending, and a slash separates alternatives ("empty trash/bin"). Accents and umlauts match the plain letters,
-    because OCR often loses them.
-
-    Args:
-        phrases: the phrases to find.
-        harmless: phrases to remove from a text before the search: "sort order" is no order.
+    because OCR often loses them. `harmless` phrases are removed from a text first: "sort order" is no order.
     """
 
     def __init__(self, phrases: Iterable[str], harmless: Iterable[str] = ()) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +38,11 @@ class ToolServer(BaseModel):
         return bool(self.command) != bool(self.url)
 
 
-def read_tool_servers(path: Path, environ: Mapping[str, str] | None = None) -> dict[str, ToolServer]:
+def read_tool_servers(path: Path) -> dict[str, ToolServer]:
     """Return the servers in a file, by name. `${NAME}` is replaced by the environment variable.
 
-    Raises:
-        UsageError: the file cannot be read, or an entry is wrong.
+    Raises UsageError: the file cannot be read, or an entry is wrong.
     """
-    environ = os.environ if environ is None else environ
     try:
         text = path.read_text(encoding="utf-8")
         read = tomllib.loads(text) if path.suffix == ".toml" else json.loads(_COMMENT.sub(r"\1", text))
@@ -54,7 +51,7 @@ def read_tool_servers(path: Path, environ: Mapping[str, str] | None = None) -> d
     table = next((read[name] for name in _TABLES if name in read), None) if isinstance(read, dict) else None
     if not isinstance(table, dict):
         raise UsageError(f"{path} lists no MCP servers.", 'Write them under "mcpServers", as other hosts do.')
-    found = {name: _server(path, name, _filled(entry, environ)) for name, entry in table.items()}
+    found = {name: _server(path, name, _filled(entry)) for name, entry in table.items()}
     return {name: server for name, server in found.items() if not server.disabled}
 
 
@@ -70,9 +67,9 @@ def _server(path: Path, name: str, entry: Any) -> ToolServer:
     return server
 
 
-def _filled(value: Any, environ: Mapping[str, str]) -> Any:
+def _filled(value: Any) -> Any:
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda found: environ.get(found[1], found[0]), value)
+        return _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value)
     if isinstance(value, dict):
-        return {name: _filled(one, environ) for name, one in value.items()}
-    return [_filled(one, environ) for one in value] if isinstance(value, list) else value
+        return {name: _filled(one) for name, one in value.items()}
+    return [_filled(one) for one in value] if isinstance(value, list) else value

@@ -21,7 +21,7 @@ from agent.core.actions import (
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.keys import chord
 from agent.safety.addresses import is_web_page
-from agent.safety.visible_text import spelled_out
+from agent.safety.question_text import spelled_out
 
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\"}
 _ESCAPED = re.compile(r"\\(?:[nt\\]|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})")

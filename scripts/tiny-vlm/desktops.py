@@ -15,14 +15,14 @@ from typing import Any
 
 import mai_agent
 from agent.core.geometry import DesktopPoint, Region
-from agent.evals import stage
+from agent.evals import making
 
 APPS = {"thunar": "file manager", "xfce4-terminal": "terminal", "mousepad": "text editor"}
 FRAMES = ("Default", "Default", "Daloa", "Kokodi", "Moheli", "Default-hdpi")
 BACKDROP = "/backdrop/screen0/monitorscreen/workspace0"
 
 
-class Stage(stage.Stage):
+class Stage(making.Stage):
     """One throw-away desktop whose windows are moved about."""
 
     def __init__(self, desk: mai_agent.Desktop, size: tuple[int, int], rng: random.Random) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.actions import Click
 from agent.core.geometry import DesktopPoint
-from agent.mcp.approvals import HostPerson
+from agent.mcp.asking import HostPerson
 from agent.safety.policy import Approval, Question
 
 CLICK = Click(DesktopPoint(10, 20))

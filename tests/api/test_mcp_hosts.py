@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.commands import mcp
-from agent.mcp.hosts import host_names, installed, uninstalled
-from agent.mcp.settings_text import insert_json, read_json
+from agent.mcp.hosts import host_names, insert_json, installed, read_json, uninstalled
 from foundation.configs import load_config
 from foundation.errors import UsageError
 

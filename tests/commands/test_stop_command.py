@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent.commands import stop as command
-from agent.safety.run_registry import Running
+from agent.safety.stop import Running
+from foundation.processes import ProcessIdentity
 
 
 @pytest.fixture
@@ -14,7 +15,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """Two runs under way; what was signalled, and which of them do not end."""
     told: dict[str, list[str]] = {"term": [], "kill": [], "stuck": []}
     names = ["20261121-100000-mail-1a2b", "20261121-110000-web-3c4d"]
-    entries = [Running(name, f"do {name[16:-5]}", "now", number, "b", Path()) for number, name in enumerate(names)]
+    process = ProcessIdentity(1, "b")
+    entries = [Running(name, f"do {name[16:-5]}", "now", process, Path()) for name in names]
 
     def send(entry: Running, *, hard: bool = False) -> bool:
         told["kill" if hard else "term"].append(entry.run)

@@ -9,7 +9,7 @@ import pytest
 from record.bundles import CLICK, a_bundle, a_step, plain
 from stubs.browser import lacking
 
-from agent.record.report import write_report
+from agent.record.report.page import write_report
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 

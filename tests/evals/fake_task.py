@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from agent.evals.tasks.state import State
+from agent.evals.tasks.judge import State
 from agent.evals.tasks.task import read_eval_tasks
 from agent.evals.tasks.work import STATES, States
 

@@ -7,9 +7,8 @@ import pytest
 from PIL import Image
 
 from agent.core.geometry import DesktopPoint, Region, Size
-from agent.evals.making import Wishes, make
+from agent.evals.making import Stage, Wishes, make
 from agent.evals.samples import read_benchmark
-from agent.evals.stage import Stage
 from agent.evals.targets import targets_of
 from agent.sandbox.desktop import Sandbox
 from foundation.errors import UsageError

@@ -5,13 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent.evals.tasks.hand import NoHandError, by_hand
-from agent.evals.tasks.judge import judge
-from agent.evals.tasks.receipts import left_over, receipt_errors
+from agent.evals.tasks.judge import State, judge, left_over, receipt_errors
 from agent.evals.tasks.report import flaws_of
-from agent.evals.tasks.state import State
 from agent.evals.tasks.task import EvalTask, read_eval_tasks, shipped_tasks
-from agent.evals.tasks.work import States
+from agent.evals.tasks.work import NoHandError, States, by_hand
 from foundation.errors import UsageError
 
 ROOT = Path(__file__).parents[2]

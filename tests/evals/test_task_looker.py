@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from agent.evals.tasks.hand import by_hand
-from agent.evals.tasks.judge import judge, lacking
+from agent.evals.tasks.judge import State, judge, lacking
 from agent.evals.tasks.looker import Looker
-from agent.evals.tasks.state import State
 from agent.evals.tasks.task import EvalTask
+from agent.evals.tasks.work import by_hand
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 
 pytestmark = pytest.mark.e2e

@@ -7,12 +7,20 @@ from typing import Any
 import pytest
 
 from agent.evals.statistics import clustered_wilson, wilson
-from agent.evals.tasks.osworld import write_tree
-from agent.evals.tasks.report import TaskVerdict, lines, read_baseline, report_on, told, verdict_of, write_verdicts
-from agent.evals.tasks.state import State
+from agent.evals.tasks.judge import State
+from agent.evals.tasks.report import (
+    TaskVerdict,
+    lines,
+    read_baseline,
+    report_on,
+    told,
+    verdict_of,
+    write_tree,
+    write_verdicts,
+)
 from agent.evals.tasks.task import EvalTask
 from agent.evals.tasks.work import STATES, States
-from agent.fleet.results import Result
+from agent.fleet.tasks import Result
 from foundation.errors import UsageError
 
 BUNDLES = Path(__file__).parents[1] / "record/data/format-3"

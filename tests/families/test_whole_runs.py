@@ -13,7 +13,7 @@ from agent.core.geometry import Size, Viewport
 from agent.events.run_events import Decided, RunFinished
 from agent.families.base import Call, Decision
 from agent.families.registry import family_names, get_family
-from agent.record.secret_encodings import typed_in
+from agent.record.secrets import typed_in
 from foundation.chat_stream import Answer
 
 #: Those that are asked as chats, and bring the calls that they write.

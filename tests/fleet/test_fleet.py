@@ -19,10 +19,8 @@ from stubs.display import wait_until
 from agent.commands import fleet as command
 from agent.commands.run import read_arguments
 from agent.fleet import process
-from agent.fleet.fleet import Fleet
-from agent.fleet.results import Result, Results
-from agent.fleet.tasks import Task, read_tasks
-from agent.fleet.views import Lines, Table
+from agent.fleet.fleet import Fleet, Lines, Table
+from agent.fleet.tasks import Result, Results, Task, read_tasks
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.processes import identity_of
 from foundation.rich_console import GatedConsole

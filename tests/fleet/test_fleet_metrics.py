@@ -14,10 +14,9 @@ from stubs.display import wait_until
 
 from agent.cli import main
 from agent.commands import fleet as command
+from agent.fleet.fleet import Lines
 from agent.fleet.metrics import Metrics
-from agent.fleet.results import Result
-from agent.fleet.tasks import Task
-from agent.fleet.views import Lines
+from agent.fleet.tasks import Result, Task
 
 HERE = Path(__file__).parent
 TASK = Task("a", "do it")

@@ -15,7 +15,7 @@ import pytest
 from agent.cli import main
 from agent.record.animate import write_animation
 from agent.record.read import read_bundle
-from agent.record.report import write_report
+from agent.record.report.page import write_report
 from agent.tui.recorded import view_of
 
 RUNS = Path(__file__).parent / "data" / "format-3"

@@ -19,10 +19,9 @@ from agent.core.changes import Change
 from agent.events.as_json import to_json
 from agent.events.run_events import Event, Receipt, RunFinished
 from agent.record.bundle import Recorder
-from agent.record.mask_bundle import mask_run
-from agent.record.read import read_bundle
+from agent.record.read import mask_run, read_bundle
 from agent.record.redactor import Redactor, is_masked
-from agent.record.report import write_report
+from agent.record.report.page import write_report
 from foundation.errors import ExitStatus
 
 PASSWORD = "Tr0ub4dor&3"

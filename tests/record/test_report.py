@@ -23,15 +23,13 @@ from agent.core.geometry import DesktopPoint
 from agent.record.read import Bundle
 from agent.record.records import read_action
 from agent.record.redactor import Redactor
-from agent.record.report import write_report
+from agent.record.report.page import write_report
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import view_run, view_step
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.foreign_text import harmless
-
-FATES = ("refused", "told", "skipped", "overtaken", "left out", "unanswered", "said")
 
 
 def page_of(bundle: Bundle, **options: Any) -> str:

@@ -18,7 +18,7 @@ from agent.core.actions import TypeText
 from agent.core.geometry import Region
 from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
 from agent.record.redactor import Redactor
-from agent.record.secret_encodings import typed_in
+from agent.record.secrets import typed_in
 from agent.screen.outline import Element
 
 FIELD = Element(3, "password text", "Password", Region(0, 0, 9, 9))

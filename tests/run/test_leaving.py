@@ -15,7 +15,7 @@ from agent.events.run_events import Acted, Warned
 from agent.record.bundle import Recorder
 from agent.record.redactor import Redactor
 from agent.safety.policy import Policy
-from agent.safety.policy_rules.disclosure import Leaving
+from agent.safety.policy_rules.policy_file import Leaving
 from agent.screen.outline import Element
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.safety import run_registry as running
-from agent.safety.run_registry import Registered, find_running, send_stop, wait_ended
+from agent.safety import stop as running
+from agent.safety.stop import Registered, find_running, send_stop, wait_ended
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def other() -> Iterator["subprocess.Popen[bytes]"]:
 def test_a_run_is_listed_while_it_goes_on(folder: Path) -> None:
     registered = Registered("20261121-x", "open “settings”")
     [entry] = find_running()
-    assert (entry.run, entry.instruction, entry.pid) == ("20261121-x", "open “settings”", os.getpid())
+    assert (entry.run, entry.instruction, entry.process.pid) == ("20261121-x", "open “settings”", os.getpid())
     assert stat.S_IMODE(entry.file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     registered.close()
@@ -64,11 +64,10 @@ def test_what_is_no_entry_is_left_alone(folder: Path, text: str) -> None:
     assert (folder / "junk.json").exists()
 
 
-def test_entries_of_other_machines_and_links_are_left_alone(folder: Path, tmp_path: Path) -> None:
+def test_entries_of_other_machines_are_left_alone(folder: Path) -> None:
     registered = Registered("here", "x")
     [file] = folder.iterdir()
     (folder / "there.json").write_text(json.dumps(json.loads(file.read_text()) | {"host": "elsewhere", "pid": 1}))
-    (folder / "link.json").symlink_to(file)
     assert [entry.run for entry in find_running()] == ["here"]
     assert (folder / "there.json").exists()
     registered.close()

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from agent.safety.question_text import ending, excerpt, lines_of, merged
 from agent.safety.text import places
-from agent.safety.visible_text import ending, excerpt, lines_of, merged
 
 TEXTS = st.text(
     alphabet=st.one_of(

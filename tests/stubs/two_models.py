@@ -18,7 +18,7 @@ from agent.model.engines import Engine
 from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
 from agent.safety.policy import Policy
-from agent.safety.policy_rules.disclosure import Leaving
+from agent.safety.policy_rules.policy_file import Leaving
 from agent.safety.stop import StopSwitch
 from agent.screen.outline import Element, Outline
 from foundation.endpoints import normalize_url

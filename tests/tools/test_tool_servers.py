@@ -47,10 +47,11 @@ def using(work: Callable[[ServerTools], Awaitable[None]], **servers: ToolServer)
         ("with-a-url.json", '{"mcpServers": {"notes": {"command": "python", "args": ["-m", "n"], "env": {"U": "http://x"}}}}'),
     ],
 )  # fmt: skip
-def test_the_files_of_hosts_are_read(tmp_path: Path, name: str, text: str) -> None:
+def test_the_files_of_hosts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setenv("WHICH", "n")
     file = tmp_path / name
     file.write_text(text)
-    server = read_tool_servers(file, {"WHICH": "n"})["notes"]
+    server = read_tool_servers(file)["notes"]
     assert (server.command, server.args) == ("python", ("-m", "n"))
 
 

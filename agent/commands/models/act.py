@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
+from agent.api.server import Asker, Seen, decision_json, decision_lines, read_image
 from agent.commands.arguments import add_options, open_own_desktop, tell
 from agent.commands.models.act_many import answer_all, of_images, of_lines
 from agent.console.terminal import terminal_ask

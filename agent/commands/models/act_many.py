@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
+from agent.api.server import Asker, Seen, decision_json, decision_lines, read_image
 from agent.commands.arguments import tell
 from agent.commands.models.request_lines import read_line
 from agent.families.base import Decision, ParseFailure

@@ -5,13 +5,12 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from agent.api.decision import Asker
+from agent.api.server import Asker
 from agent.commands.arguments import tell
 from agent.commands.models import eval_tasks
 from agent.console.terminal import terminal_ask
-from agent.evals.folder import AnswersFile, judge_all, read_answers, read_run, read_verdicts
+from agent.evals.folder import AnswersFile, import_answers, judge_all, read_answers, read_run, read_verdicts
 from agent.evals.grounding import ask_all, part_of
-from agent.evals.imported import import_answers
 from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
 from agent.evals.summary import lines, summary
 from agent.families.registry import detect_family
@@ -112,7 +111,7 @@ def _put_score(arguments: argparse.Namespace, benchmark: Benchmark) -> None:
         report = write_report(arguments.out, benchmark, score, verdicts, answers)
         remark(f"The misses: {report}")
     if arguments.inspect_log is not None:
-        from agent.evals.inspect_log import write_inspect_log
+        from agent.evals.report import write_inspect_log
 
         write_inspect_log(arguments.inspect_log, benchmark, score, verdicts, answers)
     tell(arguments.json, score, *lines(score))

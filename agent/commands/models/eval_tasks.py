@@ -15,10 +15,9 @@ from agent.commands.fleet import carry_out, limited, runner_of
 from agent.commands.run import read_arguments, with_event
 from agent.evals.tasks import report, work
 from agent.evals.tasks.looker import check_tools
+from agent.evals.tasks.report import JudgedLines
 from agent.evals.tasks.task import EvalTask, read_eval_tasks, shipped_tasks
-from agent.evals.tasks.views import JudgedLines
-from agent.fleet.results import Result, Results
-from agent.fleet.tasks import Task, option_words
+from agent.fleet.tasks import Result, Results, Task, option_words
 from agent.options import RunOptions
 from agent.sandbox.sessions import load_session
 from agent.settings import load_settings
@@ -102,7 +101,7 @@ def _report(
     report.write_verdicts(out, verdicts)
     tasks_report = report.report_on(verdicts, options, wanted, baseline)
     if arguments.osworld is not None:
-        from agent.evals.tasks.osworld import write_tree
+        from agent.evals.tasks.report import write_tree
 
         remark(f"{write_tree(verdicts, out, arguments.osworld)} runs are written to {arguments.osworld}")
     tell(arguments.json, tasks_report.model_dump(), *report.lines(tasks_report))

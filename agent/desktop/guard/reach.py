@@ -13,7 +13,7 @@ from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.guard.our_page import is_page_served, shows_our_page
 from agent.desktop.protocol.elements import Elements, FieldText
 from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows
-from agent.safety.policy_rules.disclosure import Leaving, holds_secret
+from agent.safety.policy_rules.policy_file import Leaving, holds_secret
 from agent.screen.capture import Frame, Screen
 from agent.screen.outline import Element, Outline
 

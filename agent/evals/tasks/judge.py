@@ -1,12 +1,100 @@
-"""Judges recorded states: a pure function of a task, the desktop's state before and after, and how the run ended."""
+"""The states of a desktop, and the judges of a run by them; all pure: recorded states can be judged again."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from agent.evals.tasks.state import Difference, State, differences, followers
+from pydantic import BaseModel
+
 from agent.evals.tasks.task import EvalTask
+from foundation.configs import load_config
+
+
+class State(BaseModel):
+    """A desktop at one moment."""
+
+    settings: dict[str, str] = {}  # "xfconf CHANNEL /P", "dconf /path", "kde FILE/GROUP/KEY"
+    asked: dict[str, str] = {}  # settings that a task names, as gsettings prints them, defaults included
+    files: dict[str, str] = {}  # path in the home: "folder" or a digest
+    texts: dict[str, str | None] = {}  # of files that a task names; "" for a folder, null if it does not exist
+    windows: dict[str, str] = {}  # X id: "class|title|states"
+    active: str = ""
+    clipboard: str = ""
+    controls: dict[str, str] = {}  # of watched applications, "app/role/name#n": what it holds
+    nodes: list[dict[str, Any]] = []  # of applications whose controls a task names
+
+    def setting(self, name: str) -> str:
+        """Return a setting; "" for none."""
+        return self.asked.get(name, "") if name.startswith("gsettings ") else self.settings.get(name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not as it was; `noise` for what programs write by themselves."""
+
+    kind: str  # setting, file, window, clipboard, control
+    what: str
+    before: str | None
+    after: str | None
+    noise: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.what}: {_short(self.before)} -> {_short(self.after)}"
+
+
+def differences(before: State, after: State) -> list[Difference]:
+    """Return what differs; a window that only shows another title is noise."""
+    found = [
+        *_compared("setting", before.settings, after.settings),
+        *_compared("file", before.files, after.files),
+        *_compared("control", before.controls, after.controls),
+    ]
+    if before.clipboard != after.clipboard:
+        found.append(Difference("clipboard", "", before.clipboard, after.clipboard))
+    for window in sorted(before.windows.keys() | after.windows.keys()):
+        was, now = before.windows.get(window), after.windows.get(window)
+        if was is None or now is None:
+            found.append(Difference("window", window, was, now))
+        elif was.split("|")[:2] != now.split("|")[:2]:
+            found.append(Difference("window", window, was, now, noise=True))
+    return found
+
+
+@cache
+def followers() -> Mapping[str, Sequence[str]]:
+    """Return regular expressions of settings, and of those that desktops set along with them."""
+    found: dict[str, list[str]] = load_config("bookkeeping.toml")["followers"]
+    return found
+
+
+def _compared(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Difference]:
+    return [
+        Difference(kind, name, was, now, _is_noise(kind, f"{name}: {was} -> {now}"))
+        for name in sorted(before.keys() | after.keys())
+        if (was := before.get(name)) != (now := after.get(name))
+    ]
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile("|".join(load_config("bookkeeping.toml")[name]))
+
+
+def _is_noise(kind: str, line: str) -> bool:
+    if kind == "setting":
+        return _pattern("settings").match(line) is not None
+    return kind == "file" and line.startswith(".") and _pattern("hidden_files_that_count").match(line) is None
+
+
+def _short(value: str | None) -> str:
+    if value is None:
+        return "none"
+    return value if len(value) <= 80 else value[:77] + "..."
+
+
+# Verdicts
 
 #: The verdicts on a run with their meanings, in the order of tables. The first two are successes.
 VERDICTS: Mapping[str, str] = {
@@ -173,3 +261,83 @@ def _as_stored(name: str) -> str:
     schema, _, key = rest.partition(" ")
     schema, _, path = schema.partition(":")
     return f"dconf {path or '/' + schema.replace('.', '/') + '/'}{key}"
+
+
+# Receipts and undo
+
+_TOLD_ABOUT = {"setting", "file", "window", "clipboard"}
+_Change = Mapping[str, Any]
+
+
+def receipt_errors(changes: Sequence[_Change], before: State, after: State, home: str) -> list[str]:
+    """Return what the receipt lacks and what it makes up, as lines for a person.
+
+    Changes that programs make by themselves may be listed or not. Windows are compared by how many were
+    opened and closed, because titles change while they are open.
+    """
+    listed = {(change["kind"], _canonical(change, home)) for change in changes if change["kind"] in _TOLD_ABOUT}
+    found = differences(before, after)
+    really = {(one.kind, _plain(one)) for one in found if one.kind in _TOLD_ABOUT}
+    lines = []
+    for one in found:
+        if one.kind not in {"setting", "file", "clipboard"} or one.noise:
+            continue
+        moved = one.kind == "file" and any(one.what in _texts(change) for change in changes if change["kind"] == "file")
+        if (one.kind, _plain(one)) not in listed and not moved:
+            lines.append(f"missing: {one}")
+    for change in changes:
+        kind, what = change["kind"], _canonical(change, home)
+        if what in after.settings and "UNSUPPORTED" in after.settings[what]:
+            continue  # a list of XFCE's, which its tool does not print
+        if kind in {"setting", "clipboard"} and (kind, what) not in really:
+            lines.append(f"invented: {kind} {change['what']}: {change['before']} -> {change['after']}"[:300])
+        if kind == "file" and (kind, what) not in really and not what.startswith("."):
+            lines.append(f"invented: file {change['what']}"[:300])
+        if kind == "setting" and (kind, what) in really:
+            one = next(one for one in found if (one.kind, _plain(one)) == (kind, what))
+            if not _alike(change["after"], one.after):
+                lines.append(f"wrong: {what} became {one.after!r}, told as {change['after']!r}"[:300])
+    opened = sum(one.kind == "window" and one.before is None for one in found)
+    closed = sum(one.kind == "window" and one.after is None for one in found)
+    told_opened = sum(change["kind"] == "window" and change["before"] is None for change in changes)
+    told_closed = sum(change["kind"] == "window" and change["after"] is None for change in changes)
+    if (opened, closed) != (told_opened, told_closed):
+        lines.append(f"windows: {opened} opened and {closed} closed, told as {told_opened} and {told_closed}")
+    return lines
+
+
+def _texts(change: _Change) -> str:
+    """Return all texts of a change: a moved file has its old and its new path."""
+    return " ".join(str(change[name]) for name in ("what", "before", "after"))
+
+
+def left_over(before: State, after: State) -> list[str]:
+    """Return the settings and files that undo left changed, except settings that follow others."""
+    follow = [pattern for patterns in followers().values() for pattern in patterns]
+    return [
+        str(one)
+        for one in differences(before, after)
+        if not one.noise
+        and one.kind in {"setting", "file"}
+        and not one.what.startswith(".local/share/Trash")
+        and not any(re.match(pattern, one.what) for pattern in follow)
+    ]
+
+
+def _plain(one: Difference) -> str:
+    return "" if one.kind == "clipboard" else one.what
+
+
+def _canonical(change: _Change, home: str) -> str:
+    what = str(change["what"])
+    if change["kind"] == "clipboard":
+        return ""
+    if change["kind"] == "file":
+        return re.sub(r"^(~/|" + re.escape(home) + "/)", "", what)
+    return what
+
+
+def _alike(listed: str | None, really: str | None) -> bool:
+    if listed is None or really is None:
+        return listed == really
+    return listed[:60].strip("'\"").lower() == really[:60].strip("'\"").lower()

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.evals.tasks.state import State
+from agent.evals.tasks.judge import State
 from agent.evals.tasks.task import EvalTask
 from agent.sandbox.desktop import Sandbox
 from foundation.errors import EnvironmentLacksError

@@ -1,21 +1,32 @@
-"""The verdicts of an evaluation of tasks, and the report over them; both are functions of what was recorded."""
+"""The verdicts of an evaluation of tasks, and the report over them; both are functions of what was recorded.
+
+The runs can also be written as OSWorld's tree of results, for its viewers and `show_result.py`: the layout is
+ACTIONS/OBSERVATION/MODEL/CLASS/TASK with `result.txt` (0.0 or 1.0), `traj.jsonl`, `args.json` and pictures after each
+step. Actions are words: nothing of them is to be executed.
+"""
 
 import json
+import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from pydantic import BaseModel
+from typing_extensions import override
 
 from agent.evals.statistics import Paired, baseline_line, clustered_wilson
-from agent.evals.tasks.judge import GOOD, VERDICTS, Judgement, judge, lacking
-from agent.evals.tasks.receipts import left_over, receipt_errors
+from agent.evals.tasks.judge import GOOD, VERDICTS, Judgement, judge, lacking, left_over, receipt_errors
 from agent.evals.tasks.work import States, read_states
-from agent.fleet.results import Result
+from agent.fleet.fleet import Lines
+from agent.fleet.tasks import Result, Task
+from agent.record.read import Bundle, read_bundle
 from foundation.errors import ExitStatus, UsageError
-from foundation.files import write_file
+from foundation.files import cannot_write, write_file
 from foundation.printing import counted
 
 #: The file of verdicts in the folder of an evaluation, which other evaluations name as their baseline.
@@ -111,12 +122,10 @@ def verdict_of(result: Result, out: Path) -> TaskVerdict:
             left = left_over(states.before, states.undone)
             undo = [*([states.error] if left and states.error else []), *left]
     return TaskVerdict(
-        id=result.id, task=result.id.rpartition("#")[0], group=states.task.cls if states else "",
-        say=states.task.say if states else "", verdict=judgement.verdict, right=judgement.verdict in GOOD,
-        reached=judgement.reached, missing=judgement.missing, harm=judgement.harm, receipt=receipt, undo=undo,
-        status=result.status, verified=result.verified, steps=result.steps, seconds=result.seconds,
-        tokens=result.tokens, decide_s=states.decide_s if states else [], step_s=states.step_s if states else [],
-        bundle=result.bundle, message=result.message,
+        **asdict(result), **asdict(judgement), task=result.id.rpartition("#")[0],
+        group=states.task.cls if states else "", say=states.task.say if states else "",
+        right=judgement.verdict in GOOD, reached=judgement.reached, receipt=receipt, undo=undo,
+        decide_s=states.decide_s if states else [], step_s=states.step_s if states else [],
     )  # fmt: skip
 
 
@@ -251,3 +260,84 @@ def read_results(out: Path) -> list[Result]:
         return [Result(**json.loads(line)) for line in (out / "results.jsonl").read_bytes().splitlines()]
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"{out} holds no results of tasks ({error}).", "Name the folder of an evaluation.") from error
+
+
+class JudgedLines(Lines):
+    """Prints the lines that `judge` returns for a result in the output folder, when its run ends."""
+
+    def __init__(self, judge: Callable[[Result, Path], Iterable[str]], out: Path, tell: Callable[..., object]) -> None:
+        self._judge = judge
+        self._out = out
+        self._tell = tell
+
+    @override
+    def started(self, task: Task, tries: int) -> None:
+        if tries > 1:
+            self._tell(f"{task.id}: try {tries}")
+
+    @override
+    def finished(self, result: Result, *, again: bool) -> None:
+        if again:
+            self._tell(f"{result.id}: {result.message}; it is tried again")
+        else:
+            self._tell(*self._judge(result, self._out))
+
+
+# OSWorld's tree of results
+
+_ACTIONS = "mai-agent"
+
+
+def write_tree(verdicts: Sequence[TaskVerdict], out: Path, to: Path) -> int:
+    """Write the judged runs of a folder below `to`. Return how many. Raises EnvironmentLacksError."""
+    written = 0
+    try:
+        for one in verdicts:
+            if one.judged and (bundle := _bundle(out / one.bundle)) is not None:
+                _write(one, bundle, to)
+                written += 1
+    except OSError as error:
+        raise cannot_write(to, error) from error
+    return written
+
+
+def _bundle(path: Path) -> Bundle | None:
+    try:
+        return read_bundle(path)
+    except UsageError:  # its folder was removed
+        return None
+
+
+def _write(one: TaskVerdict, bundle: Bundle, to: Path) -> None:
+    model = re.sub(
+        r"[^\w.-]+", "_", (bundle.run.model or bundle.run.engine or "unknown").rstrip("/").rpartition("/")[2]
+    )
+    epoch = one.id.rpartition("#")[2]
+    name = one.task if epoch == "1" else f"{one.task}-{epoch}"
+    folder = to / _ACTIONS / "screenshot" / model / one.group / name
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = list(_rows(one, bundle))
+    for row, picture in rows:
+        if picture is not None:
+            shutil.copyfile(picture, folder / row["screenshot_file"])
+    (folder / "traj.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row, _ in rows), encoding="utf-8")
+    args = {"instruction": one.say, "model": model, "engine": bundle.run.engine, "verdict": one.verdict}
+    (folder / "args.json").write_text(json.dumps(args, indent=1) + "\n", encoding="utf-8")
+    (folder / "result.txt").write_text(f"{float(one.right)}\n", encoding="utf-8")  # last: marks a complete run
+
+
+def _rows(one: TaskVerdict, bundle: Bundle) -> Iterator[tuple[dict[str, Any], Path | None]]:
+    """Yield the rows of `traj.jsonl`, each with the picture after its step (the first of the next step)."""
+    began, steps = datetime.fromisoformat(bundle.run.started), bundle.steps
+    for number, step in enumerate(steps, 1):
+        after = steps[min(number, len(steps) - 1)].image
+        time = datetime.fromtimestamp(began.timestamp() + (step.at or 0.0), began.tzinfo).strftime("%Y%m%d@%H%M%S")
+        picture = None if after is None else bundle.path / after.file
+        exists = picture is not None and picture.is_file()
+        last = number == len(steps)
+        yield {
+            "step_num": number, "action_timestamp": time, "action": "; ".join(each.words for each in step.each_action),
+            "response": step.answers[-1].raw if step.answers else "", "reward": float(one.right and last), "done": last,
+            "info": {"error": step.error} if step.error else {},
+            "screenshot_file": f"step_{number}_{time}{picture.suffix}" if picture is not None and exists else None,
+        }, picture if exists else None  # fmt: skip

@@ -1,31 +1,36 @@
 """Carries out one task in this process: sandbox, preparation, state before, run, state after, all recorded.
 
-Verdicts are made only from this record (`states.json` in the run's bundle).
+Verdicts are made only from this record (`states.json` in the run's bundle). To prove a task's judge, shell commands
+reach the expected state without the agent's tools.
 """
 
 import asyncio
+import re
 import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import psutil
 from pydantic import BaseModel
 
 from agent.console.printers import JsonPrinter
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
 from agent.desktop.programs import marked
-from agent.evals.tasks.hand import NoHandError, by_hand
+from agent.evals.tasks.judge import State
 from agent.evals.tasks.looker import Looker
-from agent.evals.tasks.person import ScriptedPerson
-from agent.evals.tasks.state import State
-from agent.evals.tasks.task import EvalTask
+from agent.evals.tasks.task import EvalTask, Person
 from agent.events import run_events as events
 from agent.events.as_json import to_json
 from agent.model.engines import Engine
 from agent.options import RunOptions
+from agent.run.control.steering import Steering
+from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch, stop_signals
 from agent.workplace import Workplace
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
@@ -40,6 +45,101 @@ _WINDOW_S = 25.0
 _GRACE_S = 1.0
 #: A change that no task asks for: a judge that does not see it is broken.
 _UNASKED = "nobody asked for this.txt"
+
+
+class NoHandError(Exception):
+    """No commands follow from the expected state: the task must have `by_hand`."""
+
+
+def by_hand(task: EvalTask, before: State) -> list[str]:
+    """Return the commands of `by_hand`, or commands derived from the expected state. Raises NoHandError."""
+    if task.by_hand:
+        return task.by_hand
+    expect = task.expect
+    if expect.tree or not all(_ids(pattern, before) for pattern in expect.windows):
+        raise NoHandError("it expects windows or controls that are not there, and has no by_hand")
+    commands = [
+        _setting(name, value if isinstance(value, str) else value[-1]) for name, value in expect.settings.items()
+    ]
+    commands += [_file(paths.split("|")[0], wanted) for paths, wanted in expect.files.items()]
+    commands += [f"wmctrl -ic {window}" for pattern in expect.no_windows for window in _ids(pattern, before)]
+    if expect.active:
+        commands += [f"wmctrl -ia {window}" for window in _ids(expect.active, before)]
+    if expect.clipboard is not None:
+        commands.append(f"printf %s {quote(expect.clipboard)} | xclip -i -selection clipboard")
+    return commands
+
+
+def _ids(pattern: str, before: State) -> list[str]:
+    return [window for window, shown in before.windows.items() if re.search(pattern, shown)]
+
+
+def _setting(name: str, value: str) -> str:
+    """Return the command that sets a setting. A new property of xfconf gets the type that its value looks like."""
+    kind, first, *rest = name.split(" ", 2)
+    if value.startswith("/") or not rest or kind == "kde":
+        raise NoHandError(f"no value follows from {name} = {value!r}, and it has no by_hand")
+    if kind == "gsettings":
+        return f"gsettings set {quote(first)} {quote(rest[0])} {quote(value)}"
+    query = f"xfconf-query -c {quote(first)} -p {quote(rest[0])}"
+    if not value:
+        return f"{query} -r"
+    kinds = {"true|false": "bool", r"-?\d+": "int", r"-?\d*\.\d+": "double"}
+    made = next((kind for pattern, kind in kinds.items() if re.fullmatch(pattern, value)), "string")
+    return f"{query} -s {quote(value)} || {query} -n -t {made} -s {quote(value)}"
+
+
+def _file(path: str, wanted: object) -> str:
+    name = quote(path)
+    if wanted is False:
+        return f"rm -r {name}"
+    folder = quote(path.rpartition("/")[0] or ".")
+    if wanted is True:
+        return f"mkdir -p {folder} && touch {name}" if "." in path else f"mkdir -p {name}"
+    if not isinstance(wanted, str):
+        raise NoHandError(f"no text follows from what {path} is to hold, and it has no by_hand")
+    return f"mkdir -p {folder} && printf '%s\\n' {quote(wanted)} > {name}"
+
+
+class ScriptedPerson:
+    """Plays the person of a task, who is a `Person` of the run. `on_desktop` runs a shell command on the desktop."""
+
+    def __init__(self, script: Person, stop: StopSwitch, on_desktop: Callable[[str], object]) -> None:
+        self._script = script
+        self._stop = stop
+        self._on_desktop = on_desktop
+        self.steering = Steering()
+        self.stopped = False  # by the script
+        self._before(1)
+
+    def handle(self, event: events.Event) -> None:
+        """Do what is to be done before the next step."""
+        if isinstance(event, events.StepFinished):
+            self._before(event.step + 1)
+
+    def _before(self, step: int) -> None:
+        for doing in self._script.at:
+            if doing.step != step:
+                continue
+            if doing.does:
+                self._on_desktop(doing.does)
+            if doing.say:
+                self.steering.tell(doing.say)
+            if doing.stops:
+                self.stopped = True
+                self._stop.stop("the person of the task stopped it")
+
+    async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:  # noqa: ARG002 -- the protocol's
+        """Approve all or nothing."""
+        return Approval(allowed=self._script.approves, by="the person of the task")
+
+    async def ask(self, question: str) -> str | None:
+        """Return the reply that is foreseen for a question; None if there is none."""
+        return next((reply for pattern, reply in self._script.answers.items() if re.search(pattern, question)), None)
+
+    async def permit(self, question: str) -> bool:  # noqa: ARG002 -- the protocol's
+        """Permit it if the person approves actions."""
+        return self._script.approves
 
 
 class States(BaseModel):

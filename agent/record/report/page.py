@@ -19,7 +19,7 @@ from agent.record.read import Bundle, read_bundle
 from agent.record.redactor import Redactor
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import screenshot, view_run, view_step
-from foundation.files import cannot_write, write_atomically
+from foundation.files import write_file
 
 #: The report's name in a bundle.
 FILE_NAME = "report.html"
@@ -39,21 +39,16 @@ class Report:
 
 
 def write_report(bundle: Path | Bundle, output: Path | None = None, redactor: Redactor | None = None) -> Report:
-    """Write the report of a run to `output`, or by default into the run's bundle.
+    """Write the report of a run (or of its folder) to `output`, or by default into the run's bundle.
 
-    Args:
-        bundle: the run, or its folder.
-        redactor: masks texts in the report; the bundle's own were masked when it was written.
-
-    Raises:
-        UsageError: the folder holds no run.
-        EnvironmentLacksError: the file cannot be written.
+    The redactor masks further texts. Raises UsageError: the folder holds no run. EnvironmentLacksError: the file cannot
+    be written.
     """
     run = (read_bundle(bundle) if isinstance(bundle, Path) else bundle).masked(redactor)
     pictures = Pictures([screenshot(run, step) for step in run.steps])
     path = output or run.path / FILE_NAME
     page = _page(run, pictures).encode("utf-8", "replace")
-    replace_file(path, page)
+    write_file(path, page)
     missing = sum(number is None for number in pictures.of_step)
     return Report(path, len(page), len(pictures.all), missing, pictures.reduced)
 
@@ -67,7 +62,7 @@ def _page(run: Bundle, pictures: Pictures) -> str:
     instruction = " ".join(run_view["instruction"].split())[:120]
     title = f"{run_view['outcome']}: {instruction}" if instruction else run_view["id"]
     name = run_view["instruction"] or "A recorded run"
-    return fill_page(data, title, name, plain="".join(_plain_page(run_view, steps, pictures)))
+    return fill_page(data, title, name, plain="".join(plain_page(run_view, steps, pictures)))
 
 
 def fill_page(
@@ -132,20 +127,14 @@ def _data(value: Any) -> str:
     return text
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write the file whole or not at all, for its owner only, as the bundle is. Raises EnvironmentLacksError."""
-    try:
-        write_atomically(path, data)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-
-
 #: Most steps, and characters of a text, in the version without a script. The script gets everything.
 _MOST_STEPS, _MOST_CHARS = 200, 600
 
 
-def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
-    """The report for a browser that runs no script: every step in words, with small pictures.
+def plain_page(
+    run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures: Pictures, heading: str = "Steps"
+) -> Iterator[str]:
+    """Yield the report for a browser that runs no script: every step in words, with small pictures.
 
     `view` has already made all foreign texts harmless; they are escaped here.
     """
@@ -155,7 +144,7 @@ def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pict
     for title, name in (("Evidence", "evidence"), ("What changed", "changes"), ("Undone since", "undone")):
         if lines := run.get(name):
             yield f"<h2>{title}</h2><ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>"
-    yield "<h2>Steps</h2><ol>"
+    yield f"<h2>{heading}</h2><ol>"
     shown = None
     for step in steps[:_MOST_STEPS]:
         number = step["picture"]
@@ -167,6 +156,7 @@ def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pict
             _paragraph(f"{step['number']}. {step['title']}", "words"),
             *(_paragraph(f"Before it: {words}", "soft") for words in step["before"]),
             _paragraph(step["thought"]),
+            *(_paragraph(f"{name}: {value}") for name, value in step.get("facts", ())),
             *(_paragraph(line, "soft") for action in step["actions"] for line in _asked(action)),
             _paragraph(step["state"], f"state {step['state'].replace(' ', '-')}"),
             _paragraph(step["error"], "bad"),

@@ -14,7 +14,7 @@ from agent.run.models.assemble import DecidingModel, FallbackModel
 from agent.run.models.loop_detector import LoopDetector
 from agent.run.observing.observe import Observation
 from agent.safety.naming import named
-from agent.safety.policy_rules.disclosure import Leaving, holds_secret
+from agent.safety.policy_rules.policy_file import Leaving, holds_secret
 from foundation.errors import MaiError
 from foundation.printing import counted
 

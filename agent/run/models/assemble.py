@@ -18,7 +18,7 @@ from agent.run.models.roles import ServedModel
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Conceal, Observer
 from agent.run.observing.outliner import Outliner
-from agent.safety.policy_rules.disclosure import Leaving
+from agent.safety.policy_rules.policy_file import Leaving
 from agent.screen.capture import Screen
 from foundation.errors import UsageError
 

@@ -1,18 +1,70 @@
-"""Reads policy files and explains mistakes in them in one sentence."""
+"""Reads policy files, and explains mistakes in them in one sentence."""
 
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agent.safety.policy_rules.disclosure import Leaving
-from agent.safety.policy_rules.rule import Allowed, PolicyPart, Rule
-from agent.safety.policy_rules.values import Named
+from agent.core.geometry import DesktopPoint, Region, without
+from agent.safety.policy_rules.rule import Allowed, Box, Expression, Named, PolicyPart, Rule
+from agent.safety.text import found
 from agent.safety.words import word_lists
+from agent.screen.outline import Element
 from foundation.configs import config_names, load_config
 from foundation.errors import UsageError
+
+
+class HiddenWindow(PolicyPart):
+    """Windows whose content must not leave the machine: those that match all given expressions."""
+
+    app: Expression | None = None  # searched in the application's class
+    title: Expression | None = None
+
+    @model_validator(mode="after")
+    def _not_idle(self) -> Self:
+        if self.app is None and self.title is None:
+            raise ValueError("it hides nothing: app or title is missing")
+        return self
+
+    def matches(self, app: str, title: str) -> bool:
+        """Whether a window matches."""
+        searched = ((self.app, app), (self.title, title))
+        return all(expression is None or found(expression, text) for expression, text in searched)
+
+
+Screenshots: TypeAlias = Literal["never", "ask", "yes"]
+
+
+class Leaving(PolicyPart):
+    """What may be sent to a fallback model on another machine, when the main model is stuck."""
+
+    screenshots: Screenshots = "never"
+    hide: tuple[HiddenWindow, ...] = ()
+    regions: tuple[Box, ...] = ()  # in desktop units, blacked out in every screenshot
+
+    def hides(self, app: str, title: str) -> bool:
+        """Whether a window must be hidden."""
+        return any(one.matches(app, title) for one in self.hide)
+
+    def covers(self, box: Region) -> bool:
+        """Whether a box overlaps a blacked-out region."""
+        return any(without(box, one) != [box] for one in self.regions)
+
+    def hides_element(self, element: Element) -> bool:
+        """Whether an element must not be disclosed."""
+        return self.hides(element.app, element.window) or self.covers(element.box)
+
+    def hides_point(self, point: DesktopPoint) -> bool:
+        """Whether the element at a point must not be disclosed."""
+        return any(one.contains(point) for one in self.regions)
+
+
+def holds_secret(element: Element) -> bool:
+    """Whether an element is a password field."""
+    return element.role == "password text"  # AT-SPI's role name
+
 
 _FORM = "See docs/safety.md for its form."
 
@@ -39,11 +91,7 @@ class PolicyFile(PolicyPart):
 
 
 def load_policy(path: Path | None) -> PolicyFile:
-    """Load a policy file, or the shipped policy for None.
-
-    Raises:
-        UsageError: the file cannot be read, or is not a valid policy.
-    """
+    """Load a policy file, or the shipped policy for None. Raises UsageError: it cannot be read, or is not valid."""
     location = "the shipped policy" if path is None else str(path)
     try:
         data = load_config("policies/default.toml") if path is None else tomllib.loads(path.read_text("utf-8"))

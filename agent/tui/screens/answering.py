@@ -10,7 +10,7 @@ from textual.binding import Binding
 from agent.conductor import ApprovalWanted
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
-from agent.safety.visible_text import lines_of
+from agent.safety.question_text import lines_of
 from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.approval import ApprovalPanel

@@ -197,7 +197,7 @@ class RunsScreen(SizedScreen):
 
     @work(exclusive=True)
     async def action_report(self) -> None:
-        from agent.record.report import write_report
+        from agent.record.report.page import write_report
 
         if (bundle := self._chosen()) is None:
             return

@@ -17,7 +17,7 @@ from textual.widgets import Static
 from agent.conductor import ApprovalWanted
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
-from agent.safety.visible_text import Line, ending, excerpt, lines_of
+from agent.safety.question_text import Line, ending, excerpt, lines_of
 from agent.tui.widgets.keys import Key, flowing
 from agent.tui.widgets.reader import Reader, Section
 

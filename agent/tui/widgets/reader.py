@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from agent.safety.visible_text import Line, Span, lines_of
+from agent.safety.question_text import Line, Span, lines_of
 from agent.tui.widgets.keys import motions, pale, plain_colour
 
 

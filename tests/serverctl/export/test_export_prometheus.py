@@ -9,8 +9,8 @@ import pytest
 import yaml
 from stubs.exports import files, source_for
 
+from agent.fleet.fleet import Lines
 from agent.fleet.metrics import Metrics
-from agent.fleet.views import Lines
 from serverctl.export import prometheus
 from serverctl.export.common import Source
 from serverctl.plan.goal import Goal
