@@ -432,3 +432,20 @@ def test_two_rows_of_one_name_are_asked_about():
 def test_two_fields_of_one_name_are_asked_about():
     fields = [element("spin button", "Time", y=y, value="5") for y in (200, 300)]
     assert follow("set Time to 6", screen(*fields))[0].arguments["action"] == "ask_user"
+
+
+def test_what_was_typed_is_undone_whole_though_the_editor_undoes_it_word_by_word():
+    empty, whole, part = (screen(field(value)) for value in ("", "Dear Anna", "Dear"))
+    replies = follow("type 'Dear Anna' and undo it", empty, whole, part, empty)
+    assert [reply.arguments.get("keys") for reply in replies].count("ctrl+z") == 2
+    assert ending(replies[-1])[0] == "success"
+    kept = follow("type 'Dear Anna' and undo it", empty, whole, part)
+    assert ending(kept[-1])[0] == "fail"
+    assert "the text holds “Dear”" in kept[-1].arguments["text"]
+
+
+def test_undoing_what_was_typed_ends_before_what_the_person_wrote():
+    old, whole, less = (screen(field(value)) for value in ("My letter", "My letterDear", "My"))
+    replies = follow("type 'Dear' and undo it", old, whole, less, screen(field("")))
+    assert [reply.arguments.get("keys") for reply in replies].count("ctrl+z") == 1
+    assert ending(replies[-1])[0] == "fail"

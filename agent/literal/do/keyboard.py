@@ -14,7 +14,7 @@ from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import Element
 
-_MOST_SCROLLS = 40
+_MOST_SCROLLS, _MOST_UNDOS = 40, 30
 #: Longest text that is pressed key by key, and most characters of a sum: a key each.
 _MOST_KEYS, _MOST_SIGNS = 24, 28
 _TAKES_TEXT = FIELDS | {"spin button", "combo box", "document web", "autocomplete"}
@@ -33,6 +33,9 @@ _NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
 def press_keys(now: Now, goal: Press) -> Pursuit:
     """Press a key combination."""
     keys = "+".join(goal.keys)
+    last = next((move for move in reversed(now.earlier) if move.action != "wait"), None)
+    if keys == "ctrl+z" and last is not None and last.action == "type" and _is_longer(_text_changed(now, last)):
+        return (yield from _take_back(now, last))
     attempt = yield Step.press(f"Press {keys}.", keys, main=True)
 
     def effect() -> Done | None:
@@ -49,6 +52,27 @@ def press_keys(now: Now, goal: Press) -> Pursuit:
     outcome = led_to(now, attempt)
     words = f": {outcome}" if outcome else ", and nothing shows what came of it"
     return Done(f"I pressed {keys}{words}", verified=bool(outcome))
+
+
+def _take_back(now: Now, typed: Move) -> Pursuit:
+    """Undo until the fields hold what they held before the text was typed: editors undo it word by word.
+
+    Stops when no field is longer than before: another undo would remove what the person wrote.
+    """
+    held = ""
+    for _ in range(_MOST_UNDOS):
+        attempt = yield Step.press("Press ctrl+z.", "ctrl+z", main=True)
+        yield from until(partial(now.effects_of, attempt), "ctrl+z shows no effect yet: wait.", 1, 0.5)
+        if (texts := _text_changed(now, typed)) is None:
+            return Done("I pressed ctrl+z until the text was as it was before")
+        held = texts[1]
+        if not _is_longer(texts) or not now.effects_of(attempt):
+            break
+    raise StuckError(f"I pressed ctrl+z, and the text holds “{held[:60]}”, which is not what it held before.")
+
+
+def _is_longer(texts: tuple[str, str] | None) -> bool:
+    return texts is not None and len(texts[1]) > len(texts[0])
 
 
 def scroll(now: Now, goal: Scroll) -> Pursuit:
