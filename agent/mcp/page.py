@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from agent.api.desktop import AsyncDesktop
 from agent.conductor import PersonThere, Report, Run, RunBegan, RunClosed
 from agent.record.bundle import Recorder
-from agent.web.beside import PageBeside
+from agent.web.start import PageBeside
 
 
 def open_browser(link: str, environ: Mapping[str, str]) -> bool:

@@ -1,4 +1,7 @@
-"""The application: makes the screens, passes reports on, remembers the look, and stops a run before it exits."""
+"""The application: makes the screens, passes reports on, remembers the look, and stops a run before it exits.
+
+The outcome is printed on the ordinary terminal.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,17 +17,20 @@ from textual.screen import Screen
 
 from agent.conductor import ApprovalWanted, Conductor, QuestionOver, ReplyWanted, Report, RunBegan
 from agent.options import RunOptions
+from agent.safety.stop import StopSwitch, stop_signals
 from agent.tui.contrast import readable
 from agent.tui.escape_filter import Gate
 from agent.tui.remembered import Memory
 from agent.tui.screens.run import RunScreen
 from agent.tui.view import RunView
+from foundation.errors import ExitStatus
 from foundation.foreign_text import harmless
+from foundation.printing import remark
+from foundation.stray_output import sitting_log, stray_output_kept
 
 if TYPE_CHECKING:
-    from agent.web.beside import PageBeside
+    from agent.web.start import PageBeside
     from agent.workplace import Workplace
-
 
 #: Textual's default actions, left out of the command palette.
 UNSOUGHT = frozenset({"app.focus_next", "app.focus_previous", "page_left", "page_right"})
@@ -136,7 +142,7 @@ class MaiApp(App[int]):
 
     def action_browser(self) -> None:
         """Show this session in a browser, too. If the page exists already, show its link again."""
-        from agent.web.beside import PageBeside
+        from agent.web.start import PageBeside
 
         view = self._run_screen.view
         begun = [RunBegan(view.instruction, view.max_steps or 0)] if view.active else []
@@ -169,3 +175,39 @@ class MaiApp(App[int]):
             yield SystemCommand(description, " ".join(keys), do)
         yield SystemCommand("Theme: choose the colours", "Dark, light, or the terminal's own", self.action_change_theme)
         yield SystemCommand("Keys of this screen", "Beside what is shown", self.action_show_help_panel)
+
+
+def run_application(options: RunOptions) -> int:
+    """Run the application until the person leaves. Return the exit status of the last run."""
+    with stray_output_kept():
+        return _run(options)
+
+
+def _run(options: RunOptions) -> int:
+    from agent.tui.pictures.picture import ask_terminal
+
+    ask_terminal(options.settings.get("images"))
+    app = MaiApp(options)
+    stop = StopSwitch()
+
+    def stopped() -> None:
+        app.conductor.stop(stop.reason)
+        app.leave_from_signal()
+
+    stop.on_stop(stopped)
+    with stop_signals(stop):
+        left = app.run()
+        app.conductor.end()
+        app.close_page()
+    view = app.last_view
+    if view is not None:
+        remark(f"{view.title}: {app.conductor.message or view.stage}")
+        if view.bundle is not None:
+            remark(f"recorded in {view.bundle}")
+    if app.return_code and left is None and not stop.stopped:
+        remark(f"The application made a mistake itself. Please report it. The details are in {sitting_log()}.")
+        return ExitStatus.NOT_DONE
+    if stop.stopped:
+        return ExitStatus.STOPPED
+    status = app.conductor.status if left is None else left
+    return ExitStatus.DONE if status is None else status
