@@ -12,19 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
-from agent.commands.arguments import add_options, open_own_desktop, tell
+from agent.commands.arguments import NO_GROUNDING, add_options, chosen_engine, open_own_desktop, tell
 from agent.commands.models.exchanges import read_line
-from agent.console.terminal import terminal_ask
 from agent.families.base import Decision, ParseFailure
-from agent.literal.client import literal_engine
 from agent.model.asking import Patience
-from agent.model.engines import Engine, choose_engine
+from agent.model.engines import Engine
 from agent.options import RunOptions
 from agent.run.models.roles import open_model
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, positive
-from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
-from foundation.printing import remark
+from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.stray_output import stray_output_kept
 
 
@@ -174,14 +171,8 @@ def main(argv: Sequence[str]) -> int:
     seen = None
     if not many:
         seen = Seen(read_image(Path(arguments.images[0]))) if arguments.images else _capture(arguments.monitor)
-    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
-    if arguments.grounding and engine.name == "literal":
-        engine.close()
-        raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
-    try:
+    with chosen_engine(options, NO_GROUNDING if arguments.grounding else None) as engine:
         return asyncio.run(_act(arguments, options, engine, seen))
-    finally:
-        engine.close()
 
 
 def _check(arguments: argparse.Namespace) -> None:
