@@ -41,18 +41,13 @@ class Desk:
         self._options = options
         self._tell = tell
         self._ask = ask
-        self._sandbox: Sandbox | None = None
+        self.sandbox: Sandbox | None = None  # the throw-away desktop; None for the person's own
         self._accessibility: Any = None
-
-    @property
-    def sandbox(self) -> "Sandbox | None":
-        """The throw-away desktop; None for the person's own."""
-        return self._sandbox
 
     @property
     def environ(self) -> dict[str, str] | None:
         """The environment for applications; None for this process's own."""
-        return None if self._sandbox is None else dict(self._sandbox.environ)
+        return None if self.sandbox is None else dict(self.sandbox.environ)
 
     @property
     def open_desktop(self) -> "OpenDesktop":
@@ -89,8 +84,8 @@ class Desk:
         spec = SandboxSpec(
             options.sandbox_size, options.keep, options.sandbox_session, options.sandbox_locale, options.sandbox_network
         )
-        self._sandbox = start_sandbox(spec, self._tell, stop.check)
-        self._sandbox.applied()
+        self.sandbox = start_sandbox(spec, self._tell, stop.check)
+        self.sandbox.applied()
 
     def _open_accessibility(self) -> None:
         """Switch on accessibility in the person's session, if they agree."""
@@ -105,11 +100,11 @@ class Desk:
         """End the sandbox, or say how to look at it; give back what was lent."""
         if self._accessibility is not None:
             self._accessibility.give_back()
-        if self._sandbox is None:
+        if self.sandbox is None:
             return
         if self._options.keep:
-            self._tell(self._sandbox.how_to_look())
-        self._sandbox.close()
+            self._tell(self.sandbox.how_to_look())
+        self.sandbox.close()
 
 
 #: The family of a model that only says what to do.

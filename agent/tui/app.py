@@ -4,13 +4,17 @@ The outcome is printed on the ordinary terminal.
 """
 
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+from rich.segment import Segment
 from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.color import Color
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
@@ -19,18 +23,58 @@ from agent.conductor import ApprovalWanted, Conductor, QuestionOver, ReplyWanted
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch, stop_signals
 from agent.tui.contrast import readable
-from agent.tui.escape_filter import Gate
 from agent.tui.remembered import Memory
 from agent.tui.screens.run import RunScreen
 from agent.tui.view import RunView
 from foundation.errors import ExitStatus
-from foundation.foreign_text import harmless
+from foundation.foreign_text import harmless, printable
 from foundation.printing import remark
 from foundation.stray_output import sitting_log, stray_output_kept
 
 if TYPE_CHECKING:
     from agent.web.start import PageBeside
     from agent.workplace import Workplace
+
+#: By this character and marks after it, kitty's graphics protocol places a picture among characters.
+_PLACEHOLDER = "\U0010eeee"
+
+
+class Gate(LineFilter):
+    """The last filter before the terminal: no text that a widget draws can control it, hide or link.
+
+    Widgets escape foreign text with `foundation.foreign_text`. If one forgets that, or a library reads text as markup,
+    this filter replaces each such character by a placeholder, so that lines keep their width. Control sequences of
+    libraries stay.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 -- Textual's
+        if all(_is_clean(segment) for segment in segments):
+            return segments
+        return [segment if _is_clean(segment) else _cleaned(segment) for segment in segments]
+
+
+def _is_clean(segment: Segment) -> bool:
+    text, style, control = segment
+    if control:
+        return True
+    if style is not None and style.link:
+        return False
+    return (text.isprintable() and (text.isascii() or printable(text) == text)) or _is_picture(text)
+
+
+def _is_picture(text: str) -> bool:
+    return text.startswith(_PLACEHOLDER) and all(
+        char in (_PLACEHOLDER, "\n") or unicodedata.category(char) == "Mn" for char in text
+    )
+
+
+def _cleaned(segment: Segment) -> Segment:
+    text, style, _ = segment
+    kept = text if _is_picture(text) else "".join(
+        char if printable(char) == char else "�" * cell_len(char) for char in text
+    )  # fmt: skip
+    return Segment(kept, style.update_link(None) if style is not None and style.link else style)
+
 
 #: Textual's default actions, left out of the command palette.
 UNSOUGHT = frozenset({"app.focus_next", "app.focus_previous", "page_left", "page_right"})

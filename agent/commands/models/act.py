@@ -14,7 +14,7 @@ from typing import Any
 from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
 from agent.commands.arguments import NO_GROUNDING, add_options, chosen_engine, open_own_desktop, tell
 from agent.commands.models.exchanges import read_line
-from agent.families.base import Decision, ParseFailure
+from agent.families.base import Decision
 from agent.model.asking import Patience
 from agent.model.engines import Engine
 from agent.options import RunOptions
@@ -34,31 +34,6 @@ class Job:
     grounding: bool = False
     id: Any = None  # returned with the answer
     trouble: str = ""  # why the line is no request
-
-
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    job: Job
-    seen: Seen | None = None
-    result: Decision | ParseFailure | None = None
-    text: str = ""
-    error: str = ""
-
-    @property
-    def ok(self) -> bool:
-        return isinstance(self.result, Decision)
-
-    def to_json(self) -> dict[str, Any]:
-        named = {"id": self.job.id, "image": self.job.image}
-        if self.result is None or self.seen is None:
-            kind = "bad_request" if self.job.trouble else "not_asked"
-            return {**named, "ok": False, "error": {"kind": kind, "message": self.error}}
-        return {**named, **decision_json(self.result, self.text, self.seen)}
-
-    def lines(self) -> list[str]:
-        if self.result is None or self.seen is None:
-            return [f"{self.job.image}: no decision: {self.error}"]
-        return [f"{self.job.image}: {line}" for line in decision_lines(self.result, self.seen)]
 
 
 async def of_images(images: Sequence[str], instruction: str, *, grounding: bool) -> AsyncIterator[Job]:
@@ -104,7 +79,7 @@ def _asked(request: Mapping[str, Any]) -> Job:
 async def answer_all(asker: Asker, jobs: AsyncIterator[Job], at_once: int, *, as_json: bool) -> ExitStatus:
     """Ask about all pictures, `at_once` at a time, and print the answers in order. Return NOT_DONE if one failed."""
     places = asyncio.Semaphore(at_once)
-    begun: asyncio.Queue[asyncio.Task[_Answered] | None] = asyncio.Queue(4 * at_once)
+    begun: asyncio.Queue[asyncio.Task[tuple[dict[str, Any], list[str]]] | None] = asyncio.Queue(4 * at_once)
 
     async def begin() -> None:
         async for job in jobs:
@@ -115,15 +90,17 @@ async def answer_all(asker: Asker, jobs: AsyncIterator[Job], at_once: int, *, as
     beginning = asyncio.create_task(begin())
     try:
         while task := await begun.get():
-            answered = await task
-            all_ok &= answered.ok
-            tell(as_json, answered.to_json(), *answered.lines())
+            data, lines = await task
+            all_ok &= data["ok"]
+            tell(as_json, data, *lines)
     finally:
         beginning.cancel()
     return ExitStatus.DONE if all_ok else ExitStatus.NOT_DONE
 
 
-async def _answer(asker: Asker, job: Job, places: asyncio.Semaphore) -> _Answered:
+async def _answer(asker: Asker, job: Job, places: asyncio.Semaphore) -> tuple[dict[str, Any], list[str]]:
+    """Return the answer to a request as JSON and as lines."""
+    named = {"id": job.id, "image": job.image}
     async with places:
         try:
             if job.trouble:
@@ -131,8 +108,10 @@ async def _answer(asker: Asker, job: Job, places: asyncio.Semaphore) -> _Answere
             seen = Seen(await asyncio.to_thread(read_image, Path(job.image)))
             result, text = await asker.ask(job.instruction, seen, grounding=job.grounding)
         except MaiError as error:
-            return _Answered(job, error=str(error))
-        return _Answered(job, seen, result, text)
+            failure = {"kind": "bad_request" if job.trouble else "not_asked", "message": str(error)}
+            return {**named, "ok": False, "error": failure}, [f"{job.image}: no decision: {error}"]
+    lines = [f"{job.image}: {line}" for line in decision_lines(result, seen)]
+    return {**named, **decision_json(result, text, seen)}, lines
 
 
 _EXAMPLES = """examples:
