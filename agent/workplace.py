@@ -5,13 +5,13 @@ The terminal application and the plain command line both work here, so a run is 
 
 import asyncio
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agent.desk import Desk
 from agent.model.asking import Patience
 from agent.model.endpoint import EngineChoice
 from agent.model.engines import Ask, Engine, Tell, choose_engine, named_endpoint
@@ -21,6 +21,7 @@ from foundation.errors import ExitStatus, MaiError, StoppedError
 from foundation.stray_output import LOG_NAME, kept_in
 
 if TYPE_CHECKING:
+    from agent.desktop.protocol.desktop import OpenDesktop
     from agent.events.run_events import Event, RunFinished
     from agent.events.sink import Emit
     from agent.record.bundle import Recorder
@@ -30,6 +31,81 @@ if TYPE_CHECKING:
     from agent.run.models.roles import Role
     from agent.run.models.settings import RunSettings
     from agent.run.session import Request
+    from agent.sandbox.desktop import Sandbox
+
+
+class Desk:
+    """The desktop to work on: the person's own, or a sandbox that is started and ended here."""
+
+    def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None) -> None:
+        self._options = options
+        self._tell = tell
+        self._ask = ask
+        self.sandbox: Sandbox | None = None  # the throw-away desktop; None for the person's own
+        self._accessibility: Any = None
+
+    @property
+    def environ(self) -> dict[str, str] | None:
+        """The environment for applications; None for this process's own."""
+        return None if self.sandbox is None else dict(self.sandbox.environ)
+
+    @property
+    def open_desktop(self) -> "OpenDesktop":
+        """The function that opens the desktop for one run."""
+        from agent.desktop.factory import open_desktop
+
+        if self._options.sandbox:
+            return open_desktop
+        return partial(open_desktop, kind=self._options.desktop, remote=self._options.remote)
+
+    def check(self) -> None:
+        """Raise at once if the display, the monitor or the machine is missing, unless a sandbox is wanted."""
+        if self._options.remote is not None:
+            self.open_desktop(StopSwitch(), self._options.monitor, None).screen.close()
+        elif not self._options.sandbox:
+            from agent.desktop.factory import check_display
+
+            check_display(os.environ, self._options.desktop, self._options.monitor)
+
+    def open(self, stop: StopSwitch) -> None:
+        """Start the sandbox, if one is wanted."""
+        if self._options.remote is not None:
+            return
+        if not self._options.sandbox:
+            self._open_accessibility()
+            from agent.desktop.factory import asks_first
+
+            if asks := asks_first(os.environ, self._options.desktop):
+                self._tell(asks)
+            return
+        from agent.sandbox.desktop import SandboxSpec, start_sandbox
+
+        options = self._options
+        spec = SandboxSpec(
+            options.sandbox_size, options.keep, options.sandbox_session, options.sandbox_locale, options.sandbox_network
+        )
+        self.sandbox = start_sandbox(spec, self._tell, stop.check)
+        self.sandbox.applied()
+
+    def _open_accessibility(self) -> None:
+        """Switch on accessibility in the person's session, if they agree."""
+        if not sys.platform.startswith("linux"):
+            return
+        from agent.desktop.trees.switch import LentAccessibility
+
+        wish: Any = self._options.accessibility or "ask"
+        self._accessibility = LentAccessibility(os.environ, wish, self._ask, self._tell)
+
+    def close(self) -> None:
+        """End the sandbox, or say how to look at it; give back what was lent."""
+        if self._accessibility is not None:
+            self._accessibility.give_back()
+        if self.sandbox is None:
+            return
+        if self._options.keep:
+            self._tell(self.sandbox.how_to_look())
+        self.sandbox.close()
+
 
 #: The family of a model that only says what to do.
 PLANNER = "planner"

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from stubs.display import PlainDisplay  # noqa: E402
+
 SENTENCE = "open settings and enable dark mode"
 AGENT = [sys.executable, "-m", "agent", "--sandbox"]
 #: The terminal: real pictures by sixel, in a font that is easily read at half its size.
@@ -50,8 +52,8 @@ def middle_of(screen: Image.Image) -> Image.Image:
 
 def asking(runs: Path, picture: Path) -> None:
     """The terminal application, with the question about a click."""
-    with display() as name:
-        environ = {**os.environ, "DISPLAY": name, "MAI_AGENT_IMAGES": "pixels", "COLORTERM": "truecolor"}
+    with PlainDisplay("1100x700") as display:
+        environ = {**display.environ, "MAI_AGENT_IMAGES": "pixels", "COLORTERM": "truecolor"}
         environ["MAI_AGENT_STATE"] = str(runs / "state")
         command = [*XTERM, "-e", *AGENT, "--approve", "ask", "--runs", str(runs), SENTENCE]
         terminal = subprocess.Popen(command, cwd=ROOT, env=environ, start_new_session=True)
@@ -70,24 +72,6 @@ def asking(runs: Path, picture: Path) -> None:
             if terminal.poll() is None:
                 os.killpg(terminal.pid, signal.SIGTERM)
     shot.crop(shot.point(lambda value: 255 * (value > 0)).getbbox()).quantize(255).save(picture, optimize=True)
-
-
-@contextmanager
-def display() -> Iterator[str]:
-    """An X server that nobody sees; its name."""
-    read, write = os.pipe()
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1100x700x24", "-nolisten", "tcp"], pass_fds=[write],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    os.close(write)
-    with os.fdopen(read) as told:
-        name = f":{told.readline().strip()}"
-    try:
-        yield name
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def wait_for_asked(runs: Path, count: int) -> None:

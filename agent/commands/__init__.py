@@ -36,6 +36,7 @@ _ELSEWHERE = {
     "do": "recipes:do_main",
     "show": "runs:show_main",
     "undo": "runs:undo_main",
+    "replay": "runs:replay_main",
     **{name: f"models.{name}" for name in ("act", "calibrate", "eval", "families", "prompts")},
     "fit": "models.families:fit_main",
     "parse": "models.exchanges:parse_main",

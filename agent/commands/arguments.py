@@ -2,18 +2,21 @@
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.settings import OPTIONS, load_settings
 from foundation.command_line import positive, positive_seconds
-from foundation.errors import UsageError
+from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.printing import put, put_json, remark
 
 if TYPE_CHECKING:
     from agent.core.geometry import Size
     from agent.desktop.protocol.desktop import Desktop
+    from agent.model.engines import Engine
+    from agent.options import RunOptions
     from agent.record.read import Bundle
     from agent.safety.stop import StopSwitch
 
@@ -37,6 +40,8 @@ def sandbox_size(text: str) -> "Size":
     return wanted
 
 
+#: Why the literal engine cannot be asked for a point, and what can.
+NO_GROUNDING = ("The literal engine has no grounding mode.", "Name a model with --endpoint.")
 #: How the words of an option are read, by its kind.
 _TYPES: dict[str, Callable[[str], Any]] = {
     "path": Path, "count": positive, "seconds": positive_seconds, "size": sandbox_size,
@@ -51,6 +56,22 @@ def open_own_desktop(stop: "StopSwitch", monitor: int | None = None) -> "Desktop
     if asks := factory.asks_first(os.environ, kind):
         remark(asks)
     return factory.open_desktop(stop, monitor, kind=kind)
+
+
+@contextmanager
+def chosen_engine(options: "RunOptions", no_literal: tuple[str, str] | None = None) -> "Iterator[Engine]":
+    """Open the engine that the options name. `no_literal`: why the literal engine will not do, and what will."""
+    from agent.console.terminal import terminal_ask
+    from agent.literal.client import literal_engine
+    from agent.model.engines import choose_engine
+
+    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
+    try:
+        if no_literal is not None and engine.name == "literal":
+            raise EnvironmentLacksError(*no_literal)
+        yield engine
+    finally:
+        engine.close()
 
 
 def tell(as_json: bool, value: Any, *lines: str) -> None:

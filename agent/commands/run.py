@@ -121,7 +121,7 @@ def _main(argv: Sequence[str]) -> int:
 
         return run_page(options)
     if _wants_tui(arguments):
-        from agent.tui.start import run_application
+        from agent.tui.app import run_application
 
         return run_application(options)
     return execute(options, as_json=arguments.json)

@@ -1,4 +1,4 @@
-"""`mai-agent runs`, `show` and `undo`: recorded runs, listed, shown step by step, and put back."""
+"""`mai-agent runs`, `show`, `undo` and `replay`: recorded runs, listed, shown, put back, and decided again dry."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent.commands.arguments import add_options, add_recorded_run, recorded_run, tell
-from agent.core.actions import shorten
+from agent.core.actions import TOUCHING, describe, shorten
+from agent.core.actions import to_json as action_json
 from agent.events.fates import WORDS
 from agent.record.read import Bundle, list_bundles
 from agent.record.run_record import ReceiptRecord
@@ -16,11 +17,12 @@ from foundation.command_line import Parser, positive
 from foundation.errors import ExitStatus, UsageError
 from foundation.foreign_text import on_one_line
 from foundation.printing import counted, put, put_json
-from foundation.stray_output import LOG_NAME
+from foundation.stray_output import LOG_NAME, stray_output_kept
 
 if TYPE_CHECKING:
     from agent.evidence.undo import Result
     from agent.evidence.undo_plan import Item
+    from agent.record.replay import ReplayedStep
     from agent.record.undo_run import RunUndo
 
 
@@ -213,3 +215,54 @@ def _to_json(item: "Item", results: "Sequence[Result]") -> dict[str, object]:
     result = next((one for one in results if replace(one.item.change, undo=change.undo) == change), None)
     done = None if result is None else result.done
     return data | {"verdict": item.verdict, "words": item.words if result is None else result.words, "done": done}
+
+
+@stray_output_kept()
+def replay_main(argv: Sequence[str]) -> int:
+    """Replay it; status 1 when a decision differs from the recording."""
+    parser = Parser(
+        prog="mai-agent replay",
+        description="Run the decisions of a recorded run through parser, map and policy again, without a model.",
+    )
+    add_recorded_run(parser)
+    parser.add_argument("--json", action="store_true", help="one object per line")
+    options = parser.parse_args(argv)
+    from agent.record.replay import replay_as_recorded
+
+    bundle = recorded_run(options)
+    same = True
+    for step in replay_as_recorded(bundle):
+        same = same and step.same
+        tell(options.json, _replay_json(step), _replay_line(step))
+    if not options.json:
+        put(*receipt_lines(bundle.run.receipt, "what the recorded run changed"))
+    return ExitStatus.DONE if same else ExitStatus.NOT_DONE
+
+
+def _replay_line(step: "ReplayedStep") -> str:
+    action = step.failure if step.target is None else describe(step.target)
+    parts = [f"step {step.step}: {action}"]
+    if step.reason_to_ask:
+        parts.append(f"would ask: {step.reason_to_ask}")
+    if step.changed is not None:
+        parts.append(f"you changed it to: {step.changed_words}")
+    if step.changed_reason:
+        parts.append(f"would ask about that too: {step.changed_reason}")
+    if step.target is not None and step.fate not in ("done", "dry run", "said"):
+        parts.append(WORDS[step.fate])
+    if step.hit:
+        parts.append(f"was on {step.hit}")
+    if not step.same:
+        parts.append("differs from the recorded action")
+    return " · ".join(parts)
+
+
+def _replay_json(step: "ReplayedStep") -> dict[str, object]:
+    data: dict[str, object] = {
+        name: getattr(step, name)
+        for name in ("step", "thought", "target", "changed", "failure", "reason_to_ask", "same", "fate", "hit")
+    }
+    data["target"] = None if step.target is None else action_json(step.target)
+    data["changed"] = None if step.changed is None else action_json(step.changed)
+    action = step.changed or step.target  # what was carried out, if the person changed it
+    return data | {"detail": f"would {describe(action)}" if isinstance(action, TOUCHING) else ""}

@@ -25,7 +25,7 @@ from agent.record.bundle import Recorder
 from agent.safety.naming import unplaced
 from agent.safety.policy import Approval, Question
 from agent.safety.question_text import asked
-from agent.web.beside import PageBeside
+from agent.web.start import PageBeside
 
 T = TypeVar("T")
 

@@ -1,29 +1,79 @@
-"""The application: makes the screens, passes reports on, remembers the look, and stops a run before it exits."""
+"""The application: makes the screens, passes reports on, remembers the look, and stops a run before it exits.
+
+The outcome is printed on the ordinary terminal.
+"""
 
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+from rich.segment import Segment
 from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.color import Color
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
 
 from agent.conductor import ApprovalWanted, Conductor, QuestionOver, ReplyWanted, Report, RunBegan
 from agent.options import RunOptions
+from agent.safety.stop import StopSwitch, stop_signals
 from agent.tui.contrast import readable
-from agent.tui.escape_filter import Gate
 from agent.tui.remembered import Memory
 from agent.tui.screens.run import RunScreen
 from agent.tui.view import RunView
-from foundation.foreign_text import harmless
+from foundation.errors import ExitStatus
+from foundation.foreign_text import harmless, printable
+from foundation.printing import remark
+from foundation.stray_output import sitting_log, stray_output_kept
 
 if TYPE_CHECKING:
-    from agent.web.beside import PageBeside
+    from agent.web.start import PageBeside
     from agent.workplace import Workplace
+
+#: By this character and marks after it, kitty's graphics protocol places a picture among characters.
+_PLACEHOLDER = "\U0010eeee"
+
+
+class Gate(LineFilter):
+    """The last filter before the terminal: no text that a widget draws can control it, hide or link.
+
+    Widgets escape foreign text with `foundation.foreign_text`. If one forgets that, or a library reads text as markup,
+    this filter replaces each such character by a placeholder, so that lines keep their width. Control sequences of
+    libraries stay.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 -- Textual's
+        if all(_is_clean(segment) for segment in segments):
+            return segments
+        return [segment if _is_clean(segment) else _cleaned(segment) for segment in segments]
+
+
+def _is_clean(segment: Segment) -> bool:
+    text, style, control = segment
+    if control:
+        return True
+    if style is not None and style.link:
+        return False
+    return (text.isprintable() and (text.isascii() or printable(text) == text)) or _is_picture(text)
+
+
+def _is_picture(text: str) -> bool:
+    return text.startswith(_PLACEHOLDER) and all(
+        char in (_PLACEHOLDER, "\n") or unicodedata.category(char) == "Mn" for char in text
+    )
+
+
+def _cleaned(segment: Segment) -> Segment:
+    text, style, _ = segment
+    kept = text if _is_picture(text) else "".join(
+        char if printable(char) == char else "�" * cell_len(char) for char in text
+    )  # fmt: skip
+    return Segment(kept, style.update_link(None) if style is not None and style.link else style)
 
 
 #: Textual's default actions, left out of the command palette.
@@ -136,7 +186,7 @@ class MaiApp(App[int]):
 
     def action_browser(self) -> None:
         """Show this session in a browser, too. If the page exists already, show its link again."""
-        from agent.web.beside import PageBeside
+        from agent.web.start import PageBeside
 
         view = self._run_screen.view
         begun = [RunBegan(view.instruction, view.max_steps or 0)] if view.active else []
@@ -169,3 +219,39 @@ class MaiApp(App[int]):
             yield SystemCommand(description, " ".join(keys), do)
         yield SystemCommand("Theme: choose the colours", "Dark, light, or the terminal's own", self.action_change_theme)
         yield SystemCommand("Keys of this screen", "Beside what is shown", self.action_show_help_panel)
+
+
+def run_application(options: RunOptions) -> int:
+    """Run the application until the person leaves. Return the exit status of the last run."""
+    with stray_output_kept():
+        return _run(options)
+
+
+def _run(options: RunOptions) -> int:
+    from agent.tui.pictures.picture import ask_terminal
+
+    ask_terminal(options.settings.get("images"))
+    app = MaiApp(options)
+    stop = StopSwitch()
+
+    def stopped() -> None:
+        app.conductor.stop(stop.reason)
+        app.leave_from_signal()
+
+    stop.on_stop(stopped)
+    with stop_signals(stop):
+        left = app.run()
+        app.conductor.end()
+        app.close_page()
+    view = app.last_view
+    if view is not None:
+        remark(f"{view.title}: {app.conductor.message or view.stage}")
+        if view.bundle is not None:
+            remark(f"recorded in {view.bundle}")
+    if app.return_code and left is None and not stop.stopped:
+        remark(f"The application made a mistake itself. Please report it. The details are in {sitting_log()}.")
+        return ExitStatus.NOT_DONE
+    if stop.stopped:
+        return ExitStatus.STOPPED
+    status = app.conductor.status if left is None else left
+    return ExitStatus.DONE if status is None else status

@@ -15,13 +15,24 @@ import statistics
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agent.core.actions import Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.actions import (
+    Action,
+    Click,
+    Drag,
+    HoldKeys,
+    LongPress,
+    OpenApp,
+    PressKeys,
+    Scroll,
+    TypeText,
+    points_of,
+)
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.keys import chord
 from agent.desktop.apps.catalogue import App
@@ -178,11 +189,8 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
     facts |= {"drawn as a button"} if told.get("drawn") or not ("role" in told or told.get("plain")) else set()
     opens = None
     if isinstance(action, OpenApp):
-        opens = (
-            action.name,
-            str(told.get("id", told.get("starts", action.name))),
-            str(told.get("starts", action.name)),
-        )
+        starts = str(told.get("starts", action.name))
+        opens = (action.name, str(told.get("id", starts)), starts)
     typing = isinstance(action, TypeText | PressKeys | HoldKeys)
     seen = Situation(
         focused=place if typing else None,
@@ -211,49 +219,29 @@ def _words(told: Mapping[str, Any]) -> str:
     return f"{kind} {told.get(kind)!r} in {told.get('in', '?')}"
 
 
-_KINDS = (
-    "click",
-    "double_click",
-    "right_click",
-    "middle_click",
-    "hold_at",
-    "drag",
-    "scroll",
-    "type",
-    "press",
-    "keys",
-    "hold",
-    "open",
-)
+#: The kinds of actions in the data: what each is, by its text and the point that it goes to.
+_KINDS: dict[str, Callable[[str, DesktopPoint], Action[DesktopPoint]]] = {
+    "click": lambda _, at: Click(at),
+    "double_click": lambda _, at: Click(at, count=2),
+    "right_click": lambda _, at: Click(at, "right"),
+    "middle_click": lambda _, at: Click(at, "middle"),
+    "hold_at": lambda _, at: LongPress(at),
+    "drag": lambda _, at: Drag(DesktopPoint(300, 300), at),
+    "scroll": lambda _, at: Scroll(at, 0, 3),
+    "type": lambda text, _: TypeText(text),
+    "press": lambda keys, _: PressKeys(chord(keys)),
+    "keys": lambda keys, _: PressKeys(chord(keys)),
+    "hold": lambda keys, _: HoldKeys(chord(keys), 1.0),
+    "open": lambda name, _: OpenApp(name),
+}
 
 
 def _action_of(told: Mapping[str, Any]) -> tuple[Action[DesktopPoint], str]:
     """The action, and what is written where it points."""
     kind = next(key for key in _KINDS if key in told)
     value = str(told[kind])
-    at = DesktopPoint(*told["at"]) if "at" in told else _POINT
-    match kind:
-        case "click":
-            return Click(at), value
-        case "double_click":
-            return Click(at, count=2), value
-        case "right_click":
-            return Click(at, "right"), value
-        case "middle_click":
-            return Click(at, "middle"), value
-        case "hold_at":
-            return LongPress(at), value
-        case "drag":
-            return Drag(DesktopPoint(300, 300), at), value
-        case "scroll":
-            return Scroll(at, 0, 3), value
-        case "type":
-            return TypeText(value), ""
-        case "hold":
-            return HoldKeys(chord(value), 1.0), ""
-        case "open":
-            return OpenApp(value), ""
-    return PressKeys(chord(value)), ""
+    action = _KINDS[kind](value, DesktopPoint(*told["at"]) if "at" in told else _POINT)
+    return action, value if points_of(action) else ""
 
 
 def _element(told: str, more: Mapping[str, Any]) -> Element:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from kinds import Kind
 from PIL import Image
 from torch import Tensor
+from words import CELL
 
 
-def patches(images: Sequence[Image.Image], kind: Kind) -> tuple[Tensor, Tensor]:
+def patches(images: Sequence[Image.Image]) -> tuple[Tensor, Tensor]:
     """What the image processor makes of images of one size, whose sides are multiples of a cell."""
-    side = kind.cell // 2
+    side = CELL // 2
     batch = torch.from_numpy(np.stack([np.asarray(image) for image in images])).float() / 127.5 - 1.0
     n, height, width, _ = batch.shape
     h, w = height // side, width // side

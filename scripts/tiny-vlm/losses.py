@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 -- its usual name
-from kinds import Kind
 from networks import Helpers, Network, Seen
 from PIL import Image
 from scenes import ASKS, NAMES, SHAPES, Shape, scene
 from torch import Tensor
+from words import CELL, LOOK, NUMBERS, answer, counted, sigma
 
 
 @dataclass
@@ -23,9 +23,9 @@ class Labels:
     centre: Tensor  # (cells, 2), as the model counts
 
 
-def labels_of(shapes: Sequence[Shape], width: int, height: int, kind: Kind) -> Labels:
+def labels_of(shapes: Sequence[Shape], width: int, height: int) -> Labels:
     """The labels of an image."""
-    side = kind.cell
+    side = CELL
     w, h = width // side, height // side
     colour, form = torch.zeros(h, w, dtype=torch.long), torch.zeros(h, w, dtype=torch.long)
     rows, columns = torch.meshgrid((torch.arange(h) + 0.5) * side, (torch.arange(w) + 0.5) * side, indexing="ij")
@@ -41,14 +41,14 @@ def labels_of(shapes: Sequence[Shape], width: int, height: int, kind: Kind) -> L
                     centre[cy, cx] = torch.tensor([s.x, s.y])
                 elif colour[cy, cx] == 0:
                     colour[cy, cx] = form[cy, cx] = -1
-    counted = torch.stack([kind.number(1.0, width) * centre[..., 0], kind.number(1.0, height) * centre[..., 1]], -1)
-    return Labels(colour.flatten(), form.flatten(), counted.reshape(-1, 2))
+    there = torch.stack([counted(1.0, width) * centre[..., 0], counted(1.0, height) * centre[..., 1]], -1)
+    return Labels(colour.flatten(), form.flatten(), there.reshape(-1, 2))
 
 
-def soft_targets(values: Tensor, sigma: float | Tensor, count: int) -> Tensor:
+def soft_targets(values: Tensor, width: float | Tensor, count: int = NUMBERS) -> Tensor:
     """A Gaussian over the numbers around each value: near misses cost little."""
     distance: Tensor = torch.arange(count)[None].float() - values[:, None].float()
-    return torch.softmax(-(distance**2) / (2 * sigma**2), -1)
+    return torch.softmax(-(distance**2) / (2 * width**2), -1)
 
 
 def soft_loss(scores: Tensor, soft: Tensor) -> Tensor:
@@ -69,16 +69,9 @@ def cell_losses(net: Network, helpers: Helpers, seen: Seen, labels: Sequence[Lab
     loss = loss + F.cross_entropy(logits[:, split:], form, weight, ignore_index=-1)
     keep = _some(colour, 96)  # some cells are enough for the places
     on = (colour > 0)[keep]
-    if not net.kind.relative:  # the vision tower of this kind knows no absolute places
-        w, h = (side // net.kind.cell for side in size)
-        rows = torch.arange(h).repeat_interleave(w).repeat(len(labels))
-        columns = torch.arange(w).repeat(h).repeat(len(labels))
-        away = centre / net.kind.cell - torch.stack([columns, rows], -1) - 0.5
-        told = helpers.offset(seen.embeddings[keep]).float()
-        return loss + 2 * F.smooth_l1_loss(told[on], away[keep][on], beta=0.2)
     where = torch.zeros(())
     for axis, head in enumerate((helpers.x, helpers.y)):
-        soft = soft_targets(centre[keep, axis], net.kind.sigma(6.0, size[axis]), net.kind.numbers)
+        soft = soft_targets(centre[keep, axis], sigma(6.0, size[axis]))
         each = soft_loss(F.linear(head(seen.embeddings[keep]), net.numbers), soft)
         where = where + each[on].mean() + each[~on].mean()
     return loss + 0.3 * where / 4
@@ -95,7 +88,7 @@ class Gaze:
 
     def __init__(self, net: Network) -> None:
         self.net = net
-        self.attention = net.model.model.language_model.layers[net.kind.look].self_attn
+        self.attention = net.model.model.language_model.layers[LOOK].self_attn
         self.attention.register_forward_pre_hook(self._keep, with_kwargs=True)
 
     def _keep(self, _: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -107,11 +100,9 @@ class Gaze:
 
         One head is for x and one for y: it looks at the cells when its number is due, and else at the first token.
         """
-        a, relative = self.attention, self.net.kind.relative
+        a = self.attention
         shape = (*self.hidden.shape[:-1], -1, a.head_dim)
-        query, key = a.q_proj(self.hidden).view(shape), a.k_proj(self.hidden).view(shape)
-        if relative:
-            query, key = a.q_norm(query), a.k_norm(key)
+        query, key = a.q_norm(a.q_proj(self.hidden).view(shape)), a.k_norm(a.k_proj(self.hidden).view(shape))
         query, key = _turned(query.transpose(1, 2), self.rotary), _turned(key.transpose(1, 2), self.rotary)
         if not looks:
             return torch.zeros(())
@@ -138,7 +129,7 @@ class Gaze:
         for axis in (0, 1):
             start = axis * a.num_key_value_groups * a.head_dim
             out = F.linear(values[:, axis], a.o_proj.weight[:, start : start + a.head_dim])
-            soft = soft_targets(centres[:, axis], sigmas[axis], len(numbers))
+            soft = soft_targets(centres[:, axis], sigmas[axis])
             loss = loss + soft_loss(F.linear(out, numbers), soft).mean()
         return loss / 2
 
@@ -180,9 +171,9 @@ def answers_of(
     values = torch.tensor([net.speller.value.get(int(token), -1) for token in target])
     numeric = values >= 0
     words = F.cross_entropy(logits[~numeric], target[~numeric])
-    sigma = torch.tensor(sigmas).repeat(len(rows))[: int(numeric.sum()), None]  # x and y in turn
+    width = torch.tensor(sigmas).repeat(len(rows))[: int(numeric.sum()), None]  # x and y in turn
     soft = torch.zeros_like(logits[numeric])
-    soft[:, torch.tensor(net.speller.numbers)] = soft_targets(values[numeric], sigma, net.kind.numbers)
+    soft[:, torch.tensor(net.speller.numbers)] = soft_targets(values[numeric], width)
     return words, soft_loss(logits[numeric], soft).mean()
 
 
@@ -191,24 +182,24 @@ def batch_losses(
     *, count: int, questions: int, pixels: float, most: int,
 ) -> Parts:  # fmt: skip
     """The losses of one batch: `count` images of one size with up to `most` shapes, so many questions about each."""
-    kind, speller = net.kind, net.speller
+    speller = net.speller
     scenes = [scene(rng, *size, shots, least=min(2, most), most=most) for _ in range(count)]
-    labels = [labels_of(shapes, *size, kind) for _, shapes in scenes]
+    labels = [labels_of(shapes, *size) for _, shapes in scenes]
     seen = net.see([image for image, _ in scenes])
     cells = len(seen.embeddings) // count
     rows, starts, owner, targets = [], [], [], []
     for i, (_, shapes) in enumerate(scenes):
         for s in rng.sample(shapes, min(questions, len(shapes))):
-            asked = kind.question(rng, rng.choice(ASKS).format(c=s.colour, s=s.shape))
-            ask = speller.question(asked, cells, kind.system_text(rng))
-            x, y = round(kind.number(s.x, size[0])), round(kind.number(s.y, size[1]))
-            rows.append(ask + speller.ids(kind.answer(s.colour, s.shape, x, y) + "<|im_end|>"))
+            asked = rng.choice(ASKS).format(c=s.colour, s=s.shape)
+            ask = speller.question(asked, cells, speller.words.system_text(rng))
+            x, y = round(counted(s.x, size[0])), round(counted(s.y, size[1]))
+            rows.append(ask + speller.ids(answer(s.colour, s.shape, x, y) + "<|im_end|>"))
             starts.append(len(ask))
             owner.append(i)
             is_it = (labels[i].colour == 1 + NAMES.index(s.colour)) & (labels[i].shape == 1 + SHAPES.index(s.shape))
             targets.append(is_it.nonzero()[:, 0])
     hidden = net.read(rows, seen.repeated(torch.tensor(owner)))
-    sigmas = [kind.sigma(pixels, side) for side in size]
+    sigmas = [sigma(pixels, side) for side in size]
     words, numbers = answers_of(net, hidden, rows, starts, sigmas)
     first = [row.index(speller.image) for row in rows]
     looks = []
@@ -217,11 +208,8 @@ def batch_losses(
         if len(targets[i]):
             looks += [(i, j - 1, axis, first[i] + targets[i]) for axis, j in enumerate(places)]
     look = gaze.at(looks)
-    # What is handed on is right for the targets; where places are to be learnt in the text's part, for other cells too.
-    chosen = targets if kind.relative else [torch.cat([t, _some(labels[o].colour, 24)])
-                                            for t, o in zip(targets, owner, strict=True)]  # fmt: skip
-    on = torch.cat([torch.stack([torch.full_like(t, i), t + first[i]]) for i, t in enumerate(chosen)], 1)
-    centres = torch.cat([labels[o].centre[t] for t, o in zip(chosen, owner, strict=True)])
+    on = torch.cat([torch.stack([torch.full_like(t, i), t + first[i]]) for i, t in enumerate(targets)], 1)
+    centres = torch.cat([labels[o].centre[t] for t, o in zip(targets, owner, strict=True)])
     some = torch.randperm(on.shape[1])[:192]
     handed = gaze.handed((on[0, some], on[1, some]), centres[some], sigmas)
     return Parts(words, numbers, cell_losses(net, helpers, seen, labels, size), look, handed)

@@ -1,6 +1,6 @@
 """Trains, from nothing and on a processor, a tiny vision-language model that finds coloured shapes in screenshots.
 
-    .venv-vllm/bin/python scripts/tiny-vlm/make.py --kind qwen3-vl --out DIR [--backgrounds DIR]
+    .venv-vllm/bin/python scripts/tiny-vlm/make.py --out DIR [--backgrounds DIR]
 
 DIR becomes a model folder that vLLM serves as it is, in bfloat16. `--backgrounds` names a folder in which PNG
 screenshots are looked for to be used as backgrounds; without it all are drawn. README.md says what makes it
@@ -15,11 +15,11 @@ from pathlib import Path
 import torch
 from evaluation import check_processor, evaluate
 from folder import write_folder, write_json
-from kinds import KINDS
 from networks import Helpers, Network
 from PIL import Image
 from training import Budget, train, train_eyes
 from vocabulary import Speller
+from words import mai_ui
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +36,6 @@ def load_shots(folder: Path | None) -> tuple[list[Image.Image], list[Image.Image
 def main() -> None:
     """Makes the folder, trains, saves, evaluates."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--kind", choices=sorted(KINDS), default="qwen3-vl")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--backgrounds", type=Path)
     parser.add_argument("--eyes", type=float, default=6, help="minutes for the vision tower alone, before the rest")
@@ -52,8 +51,8 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(given.seed)
-    kind = KINDS[given.kind](PROJECT)
-    speller = Speller(write_folder(given.out, kind, given.start), kind)
+    words = mai_ui(PROJECT)
+    speller = Speller(write_folder(given.out, words, given.start), words)
     net, helpers = Network(given.out, speller), Helpers(256)
     check_processor(given.out, net)
     if given.start:

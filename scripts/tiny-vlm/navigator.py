@@ -20,12 +20,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 -- its usual name
 from folder import write_folder
-from kinds import KINDS
 from losses import Gaze, soft_loss, soft_targets
 from networks import Network
 from PIL import Image
 from torch import Tensor, nn
 from vocabulary import Speller
+from words import CELL, mai_ui
 
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT))
@@ -33,7 +33,6 @@ sys.path.insert(0, str(PROJECT))
 import tasks  # noqa: E402
 from tasks import FRONTS, TARGETS, Screen  # noqa: E402
 
-CELL = 32
 #: What a task can ask for: its kind and what it names.
 ASKED = [("theme", mode) for mode in tasks.MODES] + [("open", app) for app in tasks.NAMES] + [("absent", "")]
 #: Half the width and height of what counts as a target, in pixels of the screen.
@@ -209,7 +208,7 @@ class Trainer:
             return out
         sigma = torch.tensor([12.0, 6.0]).repeat(int(numeric.sum()) // 2)[:, None]
         soft = torch.zeros_like(logits[numeric])
-        soft[:, torch.tensor(net.speller.numbers)] = soft_targets(values[numeric], sigma, net.kind.numbers)
+        soft[:, torch.tensor(net.speller.numbers)] = soft_targets(values[numeric], sigma)
         out["numbers"] = soft_loss(logits[numeric], soft).mean()
         looks, on, centre = [], [], []
         for i, (row, start) in enumerate(zip(rows, starts, strict=True)):
@@ -242,7 +241,7 @@ class Trainer:
         if on.any():
             parts = []
             for axis, head in enumerate((self.hints.x, self.hints.y)):
-                soft = soft_targets(centre[on, axis], (12.0, 6.0)[axis], self.net.kind.numbers)
+                soft = soft_targets(centre[on, axis], (12.0, 6.0)[axis])
                 parts.append(soft_loss(F.linear(head(embeddings[on]), self.net.numbers), soft).mean())
             out["centres"] = 0.15 * (parts[0] + parts[1])
         mean = embeddings.reshape(len(screens), -1, embeddings.shape[-1]).mean(1)
@@ -368,10 +367,10 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(given.seed)
-    kind = KINDS["qwen3-vl"](PROJECT)
+    words = mai_ui(PROJECT)
     apps = tuple(json.loads((given.shots / "apps.json").read_text()))
     held = [size for size in given.held.split(",") if size]
-    speller = Speller(write_folder(given.out, kind, given.start, tasks.tokens(apps)), kind)
+    speller = Speller(write_folder(given.out, words, given.start, tasks.tokens(apps)), words)
     net = Network(given.out, speller)
     load(net, given.start, speller)
     there = sorted(file.stem for file in given.shots.glob("*.jsonl") if file.stem not in held)

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from inputs import patches, positions
 from PIL import Image
-from places import start_of_places
 from scenes import NAMES, SHAPES
 from torch import Tensor, nn
 from vocabulary import Speller
+from words import NUMBERS
 
 
 class Helpers(nn.Module):
@@ -23,7 +23,6 @@ class Helpers(nn.Module):
         self.kind = nn.Linear(hidden, 1 + len(NAMES) + 1 + len(SHAPES))  # colour (or none), shape (or none)
         self.x = nn.Linear(hidden, hidden)
         self.y = nn.Linear(hidden, hidden)
-        self.offset = nn.Linear(hidden, 2)
 
 
 @dataclass
@@ -45,12 +44,11 @@ class Seen:
 
 
 class Network:
-    """A model of one kind, with its vocabulary."""
+    """A model with its vocabulary."""
 
     def __init__(self, folder: Path, speller: Speller) -> None:
         self.speller = speller
-        self.kind = speller.kind
-        self.model = _qwen3(folder) if self.kind.relative else _qwen2_5(folder)
+        self.model = _qwen3(folder)
         with torch.no_grad():
             self._start()
 
@@ -67,7 +65,7 @@ class Network:
 
     def see(self, images: Sequence[Image.Image]) -> Seen:
         """What the vision tower makes of images of one size."""
-        pixels, grid = patches(images, self.kind)
+        pixels, grid = patches(images)
         out = self.model.model.visual(pixels, grid_thw=grid)
         return Seen(out.pooler_output, list(getattr(out, "deepstack_features", None) or []), grid.tolist())
 
@@ -82,7 +80,7 @@ class Network:
         mask = ids == self.speller.image
         inputs = self.model.model.language_model.embed_tokens(ids)
         inputs = inputs.masked_scatter(mask[..., None], seen.embeddings.to(inputs.dtype))
-        more = {"visual_pos_masks": mask, "deepstack_visual_embeds": seen.deep} if self.kind.relative else {}
+        more = {"visual_pos_masks": mask, "deepstack_visual_embeds": seen.deep}
         out = self.model.model.language_model(inputs_embeds=inputs, position_ids=place, use_cache=False, **more)
         hidden: Tensor = out.last_hidden_state
         return hidden
@@ -110,21 +108,10 @@ class Network:
                 module.weight.normal_(0, module.in_features**-0.5 * gain)
         table = self.table
         table.normal_(0, 0.08)
-        at = torch.arange(self.kind.numbers)
-        if self.kind.relative:
-            features = waves(at / 1000, [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
-        else:  # those of the rotary positions, of a cell each, and shorter ones
-            each = [0.042, 0.056, 0.075, 0.1, 0.133, 0.178, 0.237, 0.316, 0.422, 0.562, 0.75, 1.0, 1.5, 2.2]
-            features = waves(at / self.kind.cell, [wave / (2 * math.pi) for wave in each])
+        features = waves(torch.arange(NUMBERS) / 1000, [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
         basis = torch.linalg.qr(torch.randn(table.shape[1], features.shape[1]))[0]
-        noise = torch.randn(self.kind.numbers, table.shape[1]) * 0.01
+        noise = torch.randn(NUMBERS, table.shape[1]) * 0.01
         table[torch.tensor(self.speller.numbers)] = features @ basis.T * 0.6 + noise
-        if not self.kind.relative:
-            for block in self.model.model.visual.blocks:  # what a cell shows by itself comes first
-                block.attn.proj.weight.zero_()
-                block.mlp.down_proj.weight.zero_()
-            start_of_places(self.model.model.language_model, self.speller)
-            return
         place = self.model.model.visual.pos_embed.weight
         side = math.isqrt(place.shape[0])
         one = waves(torch.arange(side) / (side - 1), [0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
@@ -145,11 +132,3 @@ def _qwen3(folder: Path) -> Any:
     config = Qwen3VLConfig.from_pretrained(folder)
     config._attn_implementation = "sdpa"
     return Qwen3VLForConditionalGeneration(config).float()  # type: ignore[no-untyped-call]
-
-
-def _qwen2_5(folder: Path) -> Any:
-    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
-
-    config = Qwen2_5_VLConfig.from_pretrained(folder)
-    config._attn_implementation = "sdpa"
-    return Qwen2_5_VLForConditionalGeneration(config).float()  # type: ignore[no-untyped-call]

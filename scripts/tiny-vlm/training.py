@@ -13,6 +13,7 @@ from losses import Gaze, Labels, batch_losses, cell_losses, labels_of
 from networks import Helpers, Network
 from PIL import Image
 from scenes import random_size, scene
+from words import CELL
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,12 @@ def train_eyes(net: Network, helpers: Helpers, budget: Budget, shots: list[Image
     optimiser = torch.optim.AdamW(learn, lr=1e-3, betas=(0.9, 0.97), weight_decay=0.02)
     began, step, mean = time.monotonic(), 0, 0.0
     while (spent := (time.monotonic() - began) / (budget.eyes * 60)) < 1:
-        size = random_size(rng, 64, 110 if rng.random() < 0.8 else 300, net.kind.cell)
-        count = max(2, round(900 * net.kind.cell**2 / (size[0] * size[1])))
+        size = random_size(rng, 64, 110 if rng.random() < 0.8 else 300, CELL)
+        count = max(2, round(900 * CELL**2 / (size[0] * size[1])))
         for group in optimiser.param_groups:
             group["lr"] = 1.5e-3 * min(1, (step + 1) / 60) * (1 - 0.6 * spent)
         scenes = [scene(rng, *size, shots, 2, 9) for _ in range(count)]
-        labels: list[Labels] = [labels_of(shapes, *size, net.kind) for _, shapes in scenes]
+        labels: list[Labels] = [labels_of(shapes, *size) for _, shapes in scenes]
         loss = cell_losses(net, helpers, net.see([image for image, _ in scenes]), labels, size)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -67,8 +68,8 @@ def train(net: Network, helpers: Helpers, budget: Budget, shots: list[Image.Imag
         draw = rng.random()
         small = spent < 0.12 or level < 2
         low, high = (64, 100) if small else (64, 160) if draw < 0.5 else (140, 420) if draw < 0.88 else (400, 1000)
-        size = random_size(rng, low, high, net.kind.cell)
-        cells = size[0] * size[1] // net.kind.cell**2
+        size = random_size(rng, low, high, CELL)
+        cells = size[0] * size[1] // CELL**2
         rate = budget.rate * min(1, (step + 1) / 20) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * spent)))
         for group in optimiser.param_groups:
             group["lr"] = rate

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kinds import FILLERS, Kind
 from scenes import ASKS, COLOURS, SHAPES
+from words import NUMBERS, Words, answer
 
 SPECIAL = [
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>",
@@ -31,7 +31,7 @@ def load_tokenizer(file: Path) -> Any:
     return Tokenizer.from_file(str(file))
 
 
-def make_tokenizer(kind: Kind) -> Any:
+def make_tokenizer(words: Words) -> Any:
     """Trains a tokenizer."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -42,14 +42,14 @@ def make_tokenizer(kind: Kind) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, bytewise])
     tokenizer.decoder = decoders.ByteLevel()
     asks = [ask.format(c=c, s=s) for ask in ASKS for c in COLOURS for s in SHAPES]
-    answers = [kind.answer(c, s, 1, 2) for c in COLOURS for s in SHAPES]
-    own = [kind.system.replace("\n", " "), *kind.lines] if kind.relative else FILLERS * 3
+    answers = [answer(c, s, 1, 2) for c in COLOURS for s in SHAPES]
+    own = [words.system.replace("\n", " "), *words.lines]
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(vocab_size=900, show_progress=False, initial_alphabet=alphabet)
     tokenizer.train_from_iterator([*own, *[CALLS] * 20, *asks, *answers], trainer)
-    tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in [*SPECIAL, *kind.anchors]])
+    tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in SPECIAL])
     # 0 to 9 are bytes already.
-    plain = [*PLAIN, *(str(n) for n in range(10, kind.numbers)), *kind.lines]
+    plain = [*PLAIN, *(str(n) for n in range(10, NUMBERS)), *words.lines]
     tokenizer.add_tokens([AddedToken(token, normalized=False, special=False) for token in plain])
     return tokenizer
 
@@ -68,15 +68,14 @@ def add_texts(tokenizer: Any, texts: Sequence[str]) -> None:
 class Speller:
     """Texts to ids, with what the losses need to know about the vocabulary."""
 
-    def __init__(self, tokenizer: Any, kind: Kind) -> None:
-        self.kind = kind
+    def __init__(self, tokenizer: Any, words: Words) -> None:
+        self.words = words
         self.tokenizer = tokenizer
         self.image = self.id("<|image_pad|>")
         self.pad = self.id("<|endoftext|>")
         self.end = self.id("<|im_end|>")
-        self.numbers = [self.id(str(n)) for n in range(kind.numbers)]
+        self.numbers = [self.id(str(n)) for n in range(NUMBERS)]
         self.value = {token: n for n, token in enumerate(self.numbers)}
-        self.anchors = [self.id(token) for token in kind.anchors]
         self._cache: dict[str, list[int]] = {}
 
     def id(self, token: str) -> int:
@@ -91,12 +90,11 @@ class Speller:
             self._cache[text] = list(self.tokenizer.encode(text, add_special_tokens=False).ids)
         return self._cache[text]
 
-    def question(self, asked: Sequence[str], cells: int, system: str | None = None) -> list[int]:
-        """The request for an image of so many cells; `asked`: the user's text before it and after it."""
-        system = self.kind.system if system is None else system
-        before, after = asked
-        opening = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{before}"
+    def question(self, ask: str, cells: int, system: str | None = None) -> list[int]:
+        """The request for an image of so many cells, with the user's text before it."""
+        system = self.words.system if system is None else system
+        opening = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{ask}\n"
         return [
-            *self.ids(f"{opening}{''.join(self.kind.anchors)}<|vision_start|>"), *[self.image] * cells,
-            *self.ids(f"<|vision_end|>{after}<|im_end|>\n<|im_start|>assistant\n"),
+            *self.ids(f"{opening}<|vision_start|>"), *[self.image] * cells,
+            *self.ids("<|vision_end|><|im_end|>\n<|im_start|>assistant\n"),
         ]  # fmt: skip

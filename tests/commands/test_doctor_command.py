@@ -15,7 +15,7 @@ from PIL import Image
 from stubs.display import PlainDisplay
 from stubs.sway import PlainSway
 
-from agent.commands import doctor_desktop
+from agent.commands import doctor as doctor_desktop
 from agent.desktop.factory import portal_lacks
 from agent.desktop.linux import session
 from agent.desktop.portable import MssScreen

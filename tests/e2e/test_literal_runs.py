@@ -18,17 +18,9 @@ def test_the_readme_sentence_makes_xfce_dark(command, kept):
 
 
 @pytest.mark.slow
-def test_the_same_sentence_makes_gnome_dark(command, kept):
-    outcome = command("--sandbox", "--keep", "--sandbox-session", "gnome", "open settings and enable dark mode")
-    kept(outcome)
-    assert outcome.status == 0, outcome.out + outcome.err
-    scheme = outcome.inside("gsettings", "get", "org.gnome.desktop.interface", "color-scheme")
-    assert scheme.stdout.strip() == "'prefer-dark'"
-
-
-@pytest.mark.slow
-def test_the_same_sentence_makes_gnome_dark_in_its_own_shell_on_wayland(command, kept):
-    outcome = command("--sandbox", "--keep", "--sandbox-session", "gnome-shell", "open settings and enable dark mode")
+@pytest.mark.parametrize("session", ["gnome", "gnome-shell"])
+def test_the_same_sentence_makes_gnome_dark_also_in_its_own_shell_on_wayland(command, kept, session):
+    outcome = command("--sandbox", "--keep", "--sandbox-session", session, "open settings and enable dark mode")
     kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
     scheme = outcome.inside("gsettings", "get", "org.gnome.desktop.interface", "color-scheme")
@@ -54,35 +46,34 @@ def test_a_dry_run_touches_nothing(command, kept):
     assert "would open “settings”" in outcome.out
 
 
+TYPED = "Grüße, 日本 🙂 <x> $HOME"
+#: Sentences, a program that tells what came of them, and what it tells then.
+DONE = {
+    "text in any script is typed into a terminal": (
+        f"open the terminal, type \"cat > ~/typed\" and press enter, type '{TYPED}' and press enter and press ctrl+d",
+        ("sh", "-c", 'cat "$HOME/typed"'),
+        TYPED,
+    ),
+    "the calculator calculates": (
+        "open galculator, click 7, click +, click 5 and click =, press ctrl+c",
+        ("xclip", "-o", "-selection", "clipboard"),
+        "12",
+    ),
+    "a check box is switched and the setting follows": (
+        "open settings, click Window Manager Tweaks and enable Raise windows while cycling",
+        ("xfconf-query", "-c", "xfwm4", "-p", "/general/cycle_raise"),
+        "true",
+    ),
+}
+
+
 @pytest.mark.slow
-def test_text_in_any_script_is_typed_into_a_terminal(command, kept):
-    text = "Grüße, 日本 🙂 <x> $HOME"
-    sentence = (
-        f"open the terminal, type \"cat > ~/typed\" and press enter, type '{text}' and press enter and press ctrl+d"
-    )
+@pytest.mark.parametrize(("sentence", "program", "tells"), DONE.values(), ids=DONE.keys())
+def test_what_a_sentence_says_is_done(command, kept, sentence, program, tells):
     outcome = command("--sandbox", "--keep", sentence)
     kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
-    assert outcome.inside("sh", "-c", 'cat "$HOME/typed"').stdout == text + "\n"
-
-
-@pytest.mark.slow
-def test_the_calculator_calculates(command, kept):
-    outcome = command("--sandbox", "--keep", "open galculator, click 7, click +, click 5 and click =, press ctrl+c")
-    kept(outcome)
-    assert outcome.status == 0, outcome.out + outcome.err
-    assert outcome.inside("xclip", "-o", "-selection", "clipboard").stdout.strip() == "12"
-
-
-@pytest.mark.slow
-def test_a_check_box_is_switched_and_the_setting_follows(command, kept):
-    outcome = command(
-        "--sandbox", "--keep", "open settings, click Window Manager Tweaks and enable Raise windows while cycling"
-    )
-    kept(outcome)
-    assert outcome.status == 0, outcome.out + outcome.err
-    setting = outcome.inside("xfconf-query", "-c", "xfwm4", "-p", "/general/cycle_raise")
-    assert setting.stdout.strip() == "true"
+    assert outcome.inside(*program).stdout.strip() == tells
 
 
 @pytest.mark.slow

@@ -6,14 +6,11 @@ small text model would.
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from stubs.endpoint import Behaviour, Checks, Exchange, FakeEndpoint, pictures, say, texts
-
-from agent.sandbox.desktop import stop_sandbox
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -61,14 +58,6 @@ class TextModel:
         return min(found)[2] if found else None
 
 
-def setting(outcome: Any, channel: str, name: str) -> str:
-    """A setting in the kept sandbox that a run told of."""
-    [line] = [line for line in outcome.err.splitlines() if line.startswith("The sandbox stays")]
-    entry = line.split("`")[1]
-    asked = ["sh", "-c", f'{entry}; "$@"', "sh", "xfconf-query", "-c", channel, "-p", name]
-    return subprocess.run(asked, capture_output=True, text=True, timeout=20, check=False).stdout.strip()
-
-
 @pytest.mark.parametrize(
     ("sentence", "steps", "where", "wanted"),
     [
@@ -110,16 +99,19 @@ def setting(outcome: Any, channel: str, name: str) -> str:
     ids=["dark", "cycle", "theme", "focus", "snap"],
 )
 def test_a_sentence_is_done_by_numbers_read_from_text(
-    command: Callable[..., Any], sentence: str, steps: list[tuple[str, str]], where: tuple[str, str], wanted: str
+    command: Callable[..., Any],
+    kept: Callable[[Any], None],
+    sentence: str,
+    steps: list[tuple[str, str]],
+    where: tuple[str, str],
+    wanted: str,
 ) -> None:
     with FakeEndpoint(TextModel(*steps), models=[MODEL], checks=Checks(images=0)) as endpoint:
         outcome = command("--sandbox", "--keep", "--endpoint", endpoint.url, "--see", "outline", sentence, timeout=150)
-    try:
-        assert outcome.status == 0, outcome.out + outcome.err
-        assert "is unknown" in outcome.out + outcome.err
-        assert setting(outcome, *where) == wanted
-        assert outcome.meta["outcome"] == "done"
-        assert not endpoint.checks.refusals
-    finally:
-        [line] = [line for line in outcome.err.splitlines() if line.startswith("The sandbox stays")]
-        stop_sandbox(line.split("mai-agent sandbox stop ")[1].rstrip("`."))
+    kept(outcome)
+    assert outcome.status == 0, outcome.out + outcome.err
+    assert "is unknown" in outcome.out + outcome.err
+    channel, name = where
+    assert outcome.inside("xfconf-query", "-c", channel, "-p", name).stdout.strip() == wanted
+    assert outcome.meta["outcome"] == "done"
+    assert not endpoint.checks.refusals

@@ -9,22 +9,19 @@ A scenario is an object; everything is optional:
     log           "gpu" (made from the stages of vLLM 0.33) or "cpu" (a recorded one); by the flags where left out
     before        {STAGE: [action, ...]}: done before that stage is printed (the names of serverctl.diagnose.stages)
     serving       [action, ...]: done once the server answers
-    chat          "ok", "fail" (500), "hang", "die" (the engine dies of the question), "drop" (the connection breaks),
-                  "no template" (400, as without a chat template), "broken template", "no numbers" (400, as of NaN),
-                  "die of an error" (the engine says which)
+    chat          "ok", "fail" (500), "hang", "die" (the engine dies of the question), "no template" (400, as without a chat
+                  template), "broken template", "no numbers" (400, as of NaN), "die of an error" (the engine says which)
     reads         "words wrong" (three tokens, whatever is said), "picture wrong" (of another size), "no picture",
                   "all alike" (no token is likelier than another)
     most_logprobs how many a request may ask for (20)
     says          what the answers say ("Hi")
     metrics       "recorded", "none" (404)
     running       requests in flight, as /metrics tells
-    listens       false: the port is never opened, though the log says so
     port          "taken": the port cannot be had
     rejects       [flag, ...]: the parser does not know them
     card          {...}: memory, see `Card`
     ignore_term   true: SIGTERM is ignored
     setsid        true: engine and worker make sessions of their own
-    death         seconds between an engine's death and the API server's end (with status 0, as vLLM's)
 
 An action is a list: ["sleep", s], ["hang"], ["busy"], ["print", text], ["garbage", bytes], ["flood", bytes, "lines" or
 "endless"], ["fail", CLASS], ["exit", status], ["signal", number], ["die"] (the engine), ["deaf"] (/health hangs),
@@ -45,15 +42,15 @@ import threading
 import time
 
 _LOGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "serverctl", "data")
-_GIB = 1024**3
+#: The KV cache of a token.
+_TOKEN_KIB = 112
 
 
 class Card:
     """Memory of a card in GiB, and what a model takes of it.
 
     total, free: free may be [[seconds since `since`, GiB], ...]; weights: by precision; other: what torch does not see;
-    activations, per_mpx: peak, and more of it for every million pixels; token_kib: KV cache of a token;
-    graph, graph_room: a CUDA graph's size, and what is left for them all.
+    activations: peak; graph: a CUDA graph's size.
     """
 
     def __init__(self, numbers):
@@ -61,10 +58,7 @@ class Card:
         self.weights = numbers.get("weights", {"16-bit": 4.0, "fp8": 2.6, "w4": 2.0})
         self.other = numbers.get("other", 0.4)
         self.activations = numbers.get("activations", 0.6)
-        self.per_mpx = numbers.get("per_mpx", 0.0)
-        self.token_kib = numbers.get("token_kib", 112)
         self.graph = numbers.get("graph", 0.02)
-        self.graph_room = numbers.get("graph_room", 100.0)
         self.free = numbers.get("free", self.total - 0.3)
         if isinstance(self.free, list):
             age = time.time() - numbers["since"]
@@ -170,18 +164,16 @@ class Server:
                 "profiled with 1 image items of the maximum feature size.\n"
             ],
         )
-        edge = json.loads(self.flags.get("--mm-processor-kwargs", "{}")).get("size", {}).get("longest_edge", 16_777_216)
-        activations = card.activations + card.per_mpx * edge / 1e6
         eager = "--enforce-eager" in self.flags
         if not eager:
             yield "COMPILING", [f"{engine} [monitor.py:34] torch.compile took 12.34 s in total\n"]
-        kv = requested - weights - card.other - activations
+        kv = requested - weights - card.other - card.activations
         if kv <= 0:
             fail("NO_KV")
-        tokens = int(kv * 1024**2 / card.token_kib) // 16 * 16
+        tokens = int(kv * 1024**2 / _TOKEN_KIB) // 16 * 16
         self.length = min(tokens, 262_144) if wanted in ("auto", "-1") else int(wanted)
         if self.length > tokens:
-            needed = self.length * card.token_kib / 1024**2
+            needed = self.length * _TOKEN_KIB / 1024**2
             fail("KV_SHORT", length=self.length, needed=needed, available=kv, fits=tokens)
         yield (
             "KV_CACHE",
@@ -192,8 +184,6 @@ class Server:
             ],
         )
         graphs = 0.0 if eager else card.graph * int(self.flags.get("--max-cudagraph-capture-size", 512))
-        if graphs > card.graph_room:
-            fail("GRAPH_OOM", total=card.total, tried=graphs)
         if not eager:
             bar = "(EngineCore pid=2) \rCapturing CUDA graphs (decode, FULL): {:>3}%|####      | {}/4 [00:00<00:00, 9.7it/s]"
             yield (
@@ -210,7 +200,7 @@ class Server:
             [
                 f"{engine} [gpu_worker.py:1066] Free memory on device ({card.free:.2f}/{card.total:.2f} GiB) on startup. Desired "
                 f"GPU memory utilization is ({share}, {requested:.2f} GiB). Actual usage is {consumed:.2f} GiB for consumed "
-                f"memory (weights + non-torch), {activations:.2f} GiB for peak activation, and {graphs:.2f} GiB for CUDAGraph "
+                f"memory (weights + non-torch), {card.activations:.2f} GiB for peak activation, and {graphs:.2f} GiB for CUDAGraph "
                 f"memory. Replace gpu_memory_utilization config with `--kv-cache-memory=1` (0.0 GiB) to fit into requested "
                 f"memory, or `--kv-cache-memory=2` (0.0 GiB) to fully utilize gpu memory. Current kv cache memory in use is "
                 f"{kv:.2f} GiB.\n",
@@ -327,7 +317,7 @@ class Server:
             self.health = "503"
             out("(APIServer pid=1) ERROR 11-21 10:01:00 [async_llm.py:849] vllm.v1.engine.exceptions.EngineDeadError: ")
             out("EngineCore encountered an issue. See stack trace (above) for the root cause.\n")
-            time.sleep(self.scenario.get("death", 0.2))
+            time.sleep(0.2)
             end(0)
         out(
             "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}\n"
@@ -345,9 +335,8 @@ class Server:
         end(0)
 
     def listen(self):
-        if self.scenario.get("listens", True):
-            self.socket.listen(64)
-            threading.Thread(target=self.accept, daemon=True).start()
+        self.socket.listen(64)
+        threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
         while True:
@@ -371,8 +360,6 @@ class Server:
             finally:
                 with self.lock:
                     self.requests -= path.startswith("/v1/chat")
-            if answer is None:
-                return
             status, text = answer
             kind = "application/json" if text.startswith(("{", "[")) else "text/plain"
             raw = text.encode()
@@ -400,8 +387,6 @@ class Server:
         match self.scenario.get("chat", "ok"):
             case "hang":
                 time.sleep(3600)
-            case "drop":
-                return None
             case "broken template":
                 return 400, '{"error":{"message":"unexpected end of template","code":400}}'
             case "no template":

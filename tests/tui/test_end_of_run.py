@@ -13,8 +13,8 @@ from agent.core.changes import Change
 from agent.events import run_events as events
 from agent.evidence.undo import Result
 from agent.evidence.undo_plan import Item
-from agent.tui.screens.dialogs import UndoScreen
-from agent.tui.widgets.end_card import EndCard
+from agent.tui.screens.steps import UndoScreen
+from agent.tui.widgets.status import EndCard
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
 

@@ -19,10 +19,9 @@ from agent.core.actions import Click, Drag, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.screen.encode import encode
 from agent.tui.pictures import terminal
-from agent.tui.pictures.cells import GREYS, PARTS, CellImage, characters, drawn
 from agent.tui.pictures.crop import Shot, picture
+from agent.tui.pictures.images import GREYS, PARTS, CellImage, Sixels, SixelStrip, characters, drawn
 from agent.tui.pictures.picture import Picture, ask_terminal
-from agent.tui.pictures.sixels import Sixels, SixelStrip
 from agent.tui.pictures.terminal import Cells, cells_for, may_have_graphics, wanted_way
 from agent.tui.view import Row
 

@@ -13,8 +13,8 @@ from agent.events.run_events import Acted, ApprovalGiven, Dropped, ModelDelta, S
 from agent.safety.naming import aim_of
 from agent.safety.situation import Place, Situation
 from agent.tui.app import UNSOUGHT
-from agent.tui.screens.dialogs import TASKS
-from agent.tui.widgets.end_card import EndCard
+from agent.tui.screens.steps import TASKS
+from agent.tui.widgets.status import EndCard
 
 CLICK = Click(DesktopPoint(412.3, 233.8))
 SUDO = TypeText("sudo rm -rf /\n")

@@ -16,8 +16,7 @@ from agent.core.actions import Action, Click, PressKeys, TypeText, describe
 from agent.core.geometry import DesktopPoint
 from agent.record.read import read_bundle
 from agent.tui.recorded import view_of
-from agent.tui.screens.compare import compare
-from agent.tui.screens.recorded import RecordedScreen, ReplayScreen
+from agent.tui.screens.recorded import RecordedScreen, ReplayScreen, compare
 from agent.tui.screens.runs import RunsScreen
 from agent.tui.view import Row
 from agent.tui.widgets.history import History

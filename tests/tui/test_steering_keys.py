@@ -1,6 +1,7 @@
 """Stopping, pausing, telling and instructing a run from its screen."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
 
 from agent.conductor import ReplyWanted, RunBegan, RunClosed
 from agent.events import run_events as events
+from agent.tui.remembered import Memory
 from agent.tui.widgets.prompt import Prompt
 
 
@@ -172,3 +174,20 @@ async def test_the_title_of_a_question_says_why_it_stands_there(
         await bench.feed(pilot, *bench.asks(1, CLICK, "why it is asked", "", asker=asker))
         assert f"{title}: may it do this?" in shown(pilot)
         assert f" {state} " in shown(pilot).splitlines()[-2]
+
+
+def test_instructions_are_remembered_the_newest_last_and_each_once(tmp_path: Path) -> None:
+    memory = Memory(tmp_path)
+    for text in ("open settings", "open files", "open settings"):
+        memory.add_instruction(text)
+    assert Memory(tmp_path).instructions == ["open files", "open settings"]
+    assert (tmp_path / "instructions.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_instruction_with_a_secret_is_remembered_until_the_end_only(tmp_path: Path) -> None:
+    memory = Memory(tmp_path)
+    memory.add_instruction("log in with the password: hunter2xyz")
+    memory.add_instruction("open files")
+    assert memory.instructions == ["log in with the password: hunter2xyz", "open files"]
+    assert Memory(tmp_path).instructions == ["open files"]
+    assert "hunter2xyz" not in (tmp_path / "instructions.jsonl").read_text()

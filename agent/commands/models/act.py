@@ -3,25 +3,116 @@
 import argparse
 import asyncio
 import os
-from collections.abc import Sequence
+import sys
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from agent.api.server import Asker, Seen, decision_json, decision_lines, read_image
-from agent.commands.arguments import add_options, open_own_desktop, tell
-from agent.commands.models.act_many import answer_all, of_images, of_lines
-from agent.console.terminal import terminal_ask
+from agent.commands.arguments import NO_GROUNDING, add_options, chosen_engine, open_own_desktop, tell
+from agent.commands.models.exchanges import read_line
 from agent.families.base import Decision
-from agent.literal.client import literal_engine
 from agent.model.asking import Patience
-from agent.model.engines import Engine, choose_engine
+from agent.model.engines import Engine
 from agent.options import RunOptions
 from agent.run.models.roles import open_model
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, positive
-from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from foundation.printing import remark
+from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.stray_output import stray_output_kept
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request: a picture and what to do or find there."""
+
+    image: str = ""
+    instruction: str = ""
+    grounding: bool = False
+    id: Any = None  # returned with the answer
+    trouble: str = ""  # why the line is no request
+
+
+async def of_images(images: Sequence[str], instruction: str, *, grounding: bool) -> AsyncIterator[Job]:
+    """Yield one request for each picture."""
+    for number, image in enumerate(images):
+        yield Job(image, instruction, grounding, number)
+
+
+async def of_lines() -> AsyncIterator[Job]:
+    """Yield the requests on standard input as they come."""
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[bytes] = asyncio.Queue(64)
+
+    def read() -> None:
+        while True:
+            try:
+                line = sys.stdin.buffer.readline()
+                asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+            except RuntimeError:  # the loop has ended
+                return
+            if not line:
+                return
+
+    threading.Thread(target=read, daemon=True).start()  # a daemon: Ctrl-C does not wait for the next line
+    while line := await lines.get():
+        if line.strip():
+            yield _job(line)
+
+
+def _job(line: bytes) -> Job:
+    """Return the request of a line. `trouble` is what is wrong with the line, "" if nothing is."""
+    identifier, job, trouble = read_line(line, _asked)
+    return Job(id=identifier, trouble=trouble) if job is None else replace(job, id=identifier)
+
+
+def _asked(request: Mapping[str, Any]) -> Job:
+    image, instruction, grounding = request["image"], request["instruction"], request.get("grounding", False)
+    if not (isinstance(image, str) and isinstance(instruction, str) and isinstance(grounding, bool)):
+        raise TypeError('"image" and "instruction" must be strings, and "grounding" true or false')
+    return Job(image, instruction, grounding)
+
+
+async def answer_all(asker: Asker, jobs: AsyncIterator[Job], at_once: int, *, as_json: bool) -> ExitStatus:
+    """Ask about all pictures, `at_once` at a time, and print the answers in order. Return NOT_DONE if one failed."""
+    places = asyncio.Semaphore(at_once)
+    begun: asyncio.Queue[asyncio.Task[tuple[dict[str, Any], list[str]]] | None] = asyncio.Queue(4 * at_once)
+
+    async def begin() -> None:
+        async for job in jobs:
+            await begun.put(asyncio.create_task(_answer(asker, job, places)))
+        await begun.put(None)
+
+    all_ok = True
+    beginning = asyncio.create_task(begin())
+    try:
+        while task := await begun.get():
+            data, lines = await task
+            all_ok &= data["ok"]
+            tell(as_json, data, *lines)
+    finally:
+        beginning.cancel()
+    return ExitStatus.DONE if all_ok else ExitStatus.NOT_DONE
+
+
+async def _answer(asker: Asker, job: Job, places: asyncio.Semaphore) -> tuple[dict[str, Any], list[str]]:
+    """Return the answer to a request as JSON and as lines."""
+    named = {"id": job.id, "image": job.image}
+    async with places:
+        try:
+            if job.trouble:
+                raise UsageError(f"This line is not a request: {job.trouble}.")
+            seen = Seen(await asyncio.to_thread(read_image, Path(job.image)))
+            result, text = await asker.ask(job.instruction, seen, grounding=job.grounding)
+        except MaiError as error:
+            failure = {"kind": "bad_request" if job.trouble else "not_asked", "message": str(error)}
+            return {**named, "ok": False, "error": failure}, [f"{job.image}: no decision: {error}"]
+    lines = [f"{job.image}: {line}" for line in decision_lines(result, seen)]
+    return {**named, **decision_json(result, text, seen)}, lines
+
 
 _EXAMPLES = """examples:
   mai-agent act --image shot.png "open the settings"
@@ -59,14 +150,8 @@ def main(argv: Sequence[str]) -> int:
     seen = None
     if not many:
         seen = Seen(read_image(Path(arguments.images[0]))) if arguments.images else _capture(arguments.monitor)
-    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
-    if arguments.grounding and engine.name == "literal":
-        engine.close()
-        raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
-    try:
+    with chosen_engine(options, NO_GROUNDING if arguments.grounding else None) as engine:
         return asyncio.run(_act(arguments, options, engine, seen))
-    finally:
-        engine.close()
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -7,12 +7,10 @@ from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from agent.commands.arguments import add_options, open_own_desktop, size, tell
-from agent.console.terminal import terminal_ask
+from agent.commands.arguments import add_options, chosen_engine, open_own_desktop, size, tell
 from agent.core.geometry import Size
-from agent.literal.client import literal_engine
 from agent.model.asking import Patience
-from agent.model.engines import Engine, choose_engine
+from agent.model.engines import Engine
 from agent.options import RunOptions
 from agent.run.calibration.remembered import Case, settled
 from agent.run.calibration.trial import Asked, Outcome, try_out
@@ -20,7 +18,7 @@ from agent.run.models.roles import open_model
 from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
 from foundation.command_line import Parser
-from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
+from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import put, remark
 from foundation.stray_output import stray_output_kept
 
@@ -42,13 +40,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     options = RunOptions.of(arguments, load_settings())
     screen = arguments.size or _captured(arguments.monitor)
-    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
-    try:
-        if engine.name == "literal":
-            raise EnvironmentLacksError("The literal engine has no model.", "Name one with --endpoint.")
+    with chosen_engine(options, ("The literal engine has no model.", "Name one with --endpoint.")) as engine:
         return asyncio.run(_calibrate(arguments, options, engine, screen))
-    finally:
-        engine.close()
 
 
 async def _calibrate(arguments: argparse.Namespace, options: RunOptions, engine: Engine, screen: Size) -> int:

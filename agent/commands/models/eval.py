@@ -1,16 +1,55 @@
 """`mai-agent eval`: measures a model on published samples or on tasks, in a folder that can be resumed and rescored."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from agent.commands.arguments import add_options, sandbox_size
 from agent.commands.fleet import add_fleet_options
-from agent.commands.models import eval_make
 from agent.evals.samples import benchmark_names
 from foundation.command_line import Parser, plain_text, positive
+from foundation.errors import ExitStatus
+from foundation.printing import put, remark
 from foundation.stray_output import stray_output_kept
+
+
+def _add_making(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for the contents of the benchmark, and for its folder."""
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder for DeskBench.json and its pictures")
+    parser.add_argument("--number", metavar="N", type=positive, default=100, help="how many samples (default: 100)")
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="the same seed makes the same (default: 1)")
+    parser.add_argument("--sizes", metavar="WxH,...", type=_listed(sandbox_size), default="1280x800,1920x1080",
+                        help="sizes of the desktops (default: 1280x800,1920x1080)")  # fmt: skip
+    parser.add_argument("--themes", metavar="NAME,...", type=_listed(_theme), default="light,dark",
+                        help="some of light, dark, contrast (default: light,dark)")  # fmt: skip
+    parser.add_argument("--locales", metavar="NAME,...", type=_listed(plain_text), default="en_US",
+                        help="languages, such as de_DE,fr_FR (default: en_US)")  # fmt: skip
+
+
+def _listed(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    return lambda text: tuple(map(kind, text.split(",")))
+
+
+def _theme(name: str) -> str:
+    from agent.evals.making import themes
+
+    if name not in themes():
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(themes())}")
+    return name
+
+
+def make_run(options: argparse.Namespace) -> int:
+    """Make the benchmark."""
+    from agent.evals.making import Wishes, make
+
+    made = make(
+        options.folder, Wishes(options.number, options.seed, options.sizes, options.themes, options.locales), remark
+    )
+    put(f"{options.folder}: {made} samples. Ask a model: mai-agent eval grounding deskbench {options.folder} --out DIR")
+    return ExitStatus.DONE
+
 
 _EXAMPLES = """examples:
   mai-agent eval grounding screenspot-pro ~/data/ScreenSpot-Pro --out runs/mai-ui-8b --endpoint 127.0.0.1:8000
@@ -35,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
     tasking = kinds.add_parser("tasks", help="do tasks on throw-away desktops, and judge the desktops' state")
     _add_tasks(tasking)
     making = kinds.add_parser("make", help="make DeskBench: samples of throw-away desktops; nothing is downloaded")
-    eval_make.add_arguments(making)
+    _add_making(making)
     rescoring = kinds.add_parser("rescore", help="judge kept answers again; nothing is asked")
     for each in (asking, importing):
         each.add_argument("benchmark", metavar="BENCHMARK", choices=benchmark_names(),
@@ -63,7 +102,7 @@ def main(argv: Sequence[str]) -> int:
     asking.set_defaults(report=True)
     doing = {
         asking: "eval_grounding.ask", importing: "eval_grounding.take_over", rescoring: "eval_grounding.rescore",
-        tasking: "eval_tasks.run", making: "eval_make.run",
+        tasking: "eval_tasks.run", making: "eval.make_run",
     }  # fmt: skip
     for each, do in doing.items():
         each.set_defaults(do=do)

@@ -6,21 +6,19 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from agent.api.server import Asker
-from agent.commands.arguments import tell
+from agent.commands.arguments import NO_GROUNDING, chosen_engine, tell
 from agent.commands.models import eval_tasks
-from agent.console.terminal import terminal_ask
 from agent.evals.folder import AnswersFile, import_answers, judge_all, read_answers, read_run, read_verdicts
 from agent.evals.grounding import ask_all, part_of
 from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
 from agent.evals.summary import lines, summary
 from agent.families.registry import detect_family
-from agent.literal.client import literal_engine
 from agent.model.asking import Patience
-from agent.model.engines import Engine, choose_engine
+from agent.model.engines import Engine
 from agent.options import RunOptions
 from agent.run.models.roles import open_model
 from agent.settings import load_settings
-from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.errors import ExitStatus, UsageError
 from foundation.printing import remark
 
 
@@ -29,13 +27,8 @@ def ask(arguments: argparse.Namespace) -> int:
     benchmark = read_benchmark(arguments.benchmark, arguments.data)
     _baseline(arguments, benchmark)  # its errors come before hours of asking
     options = RunOptions.of(arguments, load_settings())
-    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
-    try:
-        if engine.name == "literal":
-            raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
+    with chosen_engine(options, NO_GROUNDING) as engine:
         failed = asyncio.run(_asked(arguments, options, engine, benchmark))
-    finally:
-        engine.close()
     _put_score(arguments, benchmark)
     return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
 

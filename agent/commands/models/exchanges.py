@@ -2,12 +2,11 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from agent.commands.models.request_lines import read_line
 from agent.core.actions import map_points
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import Region, Size, Viewport
@@ -23,6 +22,28 @@ from foundation.chat_stream import Answer, ToolCall
 from foundation.command_line import Parser
 from foundation.errors import UsageError
 from foundation.printing import put_json
+
+T = TypeVar("T")
+
+
+def read_line(line: bytes, read: Callable[[Mapping[str, Any]], T]) -> tuple[Any, T | None, str]:
+    """Return the id of a line, the result of `read` on its object, and the error, "" for none.
+
+    `read` raises KeyError for a field that is missing, and TypeError or ValueError for another mistake.
+    """
+    identifier: Any = None
+    try:
+        request = json.loads(line)
+        if not isinstance(request, dict):
+            raise TypeError("a line must be an object")
+        json.dumps(clean(request.get("id")), allow_nan=False)  # the answer repeats the id, so it must be serializable
+        identifier = request.get("id")
+        return identifier, read(request), ""
+    except KeyError as error:
+        return identifier, None, f"{error} is missing"
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        return identifier, None, str(error) or type(error).__name__
+
 
 #: No screen has more pixels on a side.
 _MOST = 1_000_000

@@ -141,8 +141,9 @@ def type_text(now: Now, goal: Type) -> Pursuit:
 
     if done := (yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)):
         return done
-    if (held := _changed_to(now, first)) and held != goal.text and goal.text.startswith(held):
-        raise StuckError(f"The field took only “{held[:60]}” of what I typed.")
+    changed = _text_changed(now, first)
+    if changed is not None and changed[1] and changed[1] != goal.text and goal.text.startswith(changed[1]):
+        raise StuckError(f"The field took only “{changed[1][:60]}” of what I typed.")
     if (pasted := now.effects_of(first)).altered or pasted.changes:
         return Done(pasted.words)  # the text was accepted and transformed
     raise UnseenError("I typed the text, but nothing that I can see took it.")
@@ -192,13 +193,14 @@ def _holds_more(now: Now, text: str) -> Element | None:
     return None
 
 
-def _changed_to(now: Now, typed: Move) -> str:
-    """Return what a field in front holds that changed since a text was typed; "" if none changed."""
+def _text_changed(now: Now, typed: Move) -> tuple[str, str] | None:
+    """Return the old and new content of a field in front that changed since a text was typed; None if none changed."""
     for element in now.scene.shown(_REPORTED, without=""):
-        was, held = _same_in(typed.scene, element), element.value or ""
-        if held != ((was.value or "") if was is not None else ""):
-            return held
-    return ""
+        was = _same_in(typed.scene, element)
+        before, held = (was.value or "") if was is not None else "", element.value or ""
+        if before != held:
+            return before, held
+    return None
 
 
 def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | None]:

@@ -5,9 +5,8 @@ from typing import Any
 
 from textual.containers import Container
 
-from agent.tui.pictures.cells import CellImage
 from agent.tui.pictures.crop import SHARP, Shot, picture
-from agent.tui.pictures.sixels import SixelImage
+from agent.tui.pictures.images import CellImage, SixelImage
 from agent.tui.pictures.terminal import cell_size, cells_for, draws_placeholders, may_have_graphics, wanted_way
 from agent.tui.view import Row
 

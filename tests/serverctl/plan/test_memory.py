@@ -43,7 +43,7 @@ STARTS = [
     ("healthy-start.log", 268_435_456, 2048),
     ("healthy-start-data-parallel-2.log", 67_108_864, 2048),
     ("healthy-start-max-len-auto.log", 67_108_864, 2048),
-    # tests/stubs/tiny_qwen3_vl.py: 2 (keys and values) x 2 layers x 2 heads x 64 x 2 bytes
+    # 2 (keys and values) x 2 layers x 2 heads x 64 x 2 bytes
     ("cpu-good-start.log", 536_870_912, 1024),
 ]
 
