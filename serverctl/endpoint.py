@@ -9,15 +9,13 @@ from typing import Any, Literal, TypeAlias
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.hardware.detect import detect
-from serverctl.hardware.facts import Hardware
-from serverctl.hardware.supported import CannotPlanError, usable_cards
+from serverctl.hardware.facts import CannotPlanError, Hardware, usable_cards
 from serverctl.load.health import worst
-from serverctl.planning import load_presets
+from serverctl.planning import load_presets, resolve
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
 from serverctl.process.request import read_request, server_request, with_swapped_models
 from serverctl.process.state import LIVE, Folder, State, current_state
-from serverctl.resolve import resolve
 from serverctl.vllm.packages import Progress, Report
 from serverctl.watch import Watch
 

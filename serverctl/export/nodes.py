@@ -20,8 +20,7 @@ from serverctl.export.common import (
     program_words,
     template,
 )
-from serverctl.hardware.facts import Hardware
-from serverctl.hardware.supported import CannotPlanError, usable_cards
+from serverctl.hardware.facts import CannotPlanError, Hardware, usable_cards
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.group import Group, groups

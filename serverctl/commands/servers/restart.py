@@ -13,11 +13,10 @@ from serverctl.models.find import whole_name
 from serverctl.plan.goal import Goal
 from serverctl.plan.render import render
 from serverctl.plan.user_flags import absorbed
-from serverctl.planning import load_presets, plan_for
+from serverctl.planning import load_presets, plan_for, resolve
 from serverctl.process import control
 from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import LIVE, Folder, State, current_state
-from serverctl.resolve import resolve
 from serverctl.vllm.capabilities import installed
 
 #: Options that belong to a server's address, its cards, or its neighbours: a change needs `down` and `up`.

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from foundation.errors import UsageError
 from foundation.printing import counted
-from serverctl.hardware.facts import GIB
-from serverctl.hardware.supported import CannotPlanError
+from serverctl.hardware.facts import GIB, CannotPlanError
 from serverctl.models.model import Model
 from serverctl.plan.advice import about_servers, cache_warnings, parallel_warnings
 from serverctl.plan.draft import (
@@ -26,11 +25,10 @@ from serverctl.plan.draft import (
     check_screenshots,
 )
 from serverctl.plan.env import of_preset
-from serverctl.plan.goal import Plan, Reason
+from serverctl.plan.goal import Plan, PlanInputs, Reason
 from serverctl.plan.group import Group
 from serverctl.plan.memory import Budget, card_budget
 from serverctl.plan.settings import Settings
-from serverctl.plan.tables import PlanInputs
 
 _SOURCE = "vllm-gaudi 0.30: docs/serving.md"
 #: Vision models that the plugin's documentation lists as validated, by Gaudi generation.

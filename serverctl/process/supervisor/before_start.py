@@ -1,11 +1,15 @@
 """Refuses a start that cannot succeed: this vLLM does not know the model, or this machine lacks something."""
 
+import ast
+import json
 import os
 import re
 import resource
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,6 @@ from serverctl.plan.goal import Plan
 from serverctl.plan.settings import names_flag
 from serverctl.process.request import Prepared
 from serverctl.process.state import has_room
-from serverctl.vllm.own_source import rendered_by, words_in
 
 _LAYERS = "vllm/model_executor/layers"
 #: For entries of config.json, the source files that contain all their valid values.
@@ -168,3 +171,38 @@ def _image_mark(place: Place) -> str:
     added = _object(place, "tokenizer.json").get("added_tokens")
     marks = [each for each in added if isinstance(each, Mapping) and each.get("id") == number] if added else []
     return _content(marks[0]) if marks and number is not None else ""
+
+
+_RENDER = Path(__file__).parents[2] / "vllm" / "render_template.py"
+#: Timeout for rendering a template, seconds. A template that takes longer is not judged.
+_RENDER_SECONDS = 30.0
+
+
+@cache
+def words_in(python: Path, *modules: str) -> frozenset[str]:
+    """Return all string constants of some modules, "vllm/model_executor/x.py"; none if one of them is not there."""
+    found: set[str] = set()
+    for module in modules:
+        path = next(iter(sorted(python.parent.parent.glob(f"lib/python*/site-packages/{module}"))), None)
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8")) if path else None
+        except (OSError, ValueError, SyntaxError):
+            tree = None
+        if tree is None:
+            return frozenset()
+        nodes = ast.walk(tree)
+        found |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return frozenset(found)
+
+
+def rendered_by(python: Path, template: str, variables: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    """Return the "text" or "error" of each conversation that `render_template.py` tries; empty if it cannot run."""
+    request = json.dumps({"template": template, "variables": dict(variables)})
+    with suppress(OSError, ValueError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            [str(python), "-I", str(_RENDER)], input=request, capture_output=True, text=True, errors="replace",
+            timeout=_RENDER_SECONDS, check=False,
+        )  # fmt: skip
+        found: Any = json.loads(done.stdout) if done.returncode == 0 else {}
+        return found if isinstance(found, dict) else {}
+    return {}

@@ -37,9 +37,17 @@ from serverctl.process.supervisor.child import Child, server_env
 from serverctl.process.supervisor.door import Door
 from serverctl.process.supervisor.publisher import Publisher
 from serverctl.process.supervisor.readiness import Verdict, question
-from serverctl.process.supervisor.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
 from serverctl.process.supervisor.turns import FINISH, TICK, Turns
-from serverctl.process.supervisor.watchdog import StallWatch, Watchdog, timeouts
+from serverctl.process.supervisor.watchdog import (
+    StallWatch,
+    Watchdog,
+    back_off,
+    deaths_lately,
+    grace,
+    memory_wanted,
+    timeouts,
+    wait_for_memory,
+)
 
 #: Intervals of /health checks, seconds, while starting (cheap: the port is closed until the end) and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0

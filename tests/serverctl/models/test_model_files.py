@@ -1,6 +1,5 @@
 """A model's files are looked at before a start: what is missing, cut off, or of another model, and what to do."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -291,29 +290,6 @@ def test_what_a_snapshot_of_the_hub_misses_is_fetched_and_what_it_has_broken_is_
     assert "org/tiny" in str(missing)
     assert broken.stops
     assert f"delete {folder / SHARDS[0]}" in str(broken)
-
-
-def test_small_files_are_held_against_the_hub_s_marks_of_them(folder: Path, tmp_path: Path) -> None:
-    blobs, beside = tmp_path / "blobs", folder / ".cache" / "huggingface" / "download"
-    blobs.mkdir()
-    beside.mkdir(parents=True)
-
-    def git_mark(data: bytes) -> str:
-        return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-    for name in ("config.json", "chat_template.jinja"):  # as in the hub's cache
-        data = (folder / name).read_bytes()
-        (blobs / git_mark(data)).write_bytes(data)
-        (folder / name).unlink()
-        (folder / name).symlink_to(blobs / git_mark(data))
-    tokenizer = (folder / "tokenizer.json").read_bytes()  # as in a folder that it downloaded into
-    (beside / "tokenizer.json.metadata").write_text(f"{'0' * 40}\n{hashlib.sha256(tokenizer).hexdigest()}\n1.0\n")
-    assert check_files(Place(folder)) == []
-    (folder / "chat_template.jinja").write_text("{{ messages }} edited")
-    (folder / "tokenizer.json").write_bytes(tokenizer + b"\n")
-    found = check_files(Place(folder))
-    assert [str(defect).split()[0] for defect in found] == ["chat_template.jinja", "tokenizer.json"]
-    assert all("not as the hub has it" in str(defect) and not defect.stops for defect in found)
 
 
 def test_a_file_that_may_not_be_read_is_told_as_that(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,9 @@ from planning import CPU, GIB, card, env, flags, machine, plan
 from foundation.errors import UsageError
 from serverctl.cli import main
 from serverctl.hardware.catalogue import imagine
-from serverctl.hardware.facts import Cpu, Driver, Hardware
-from serverctl.hardware.supported import CannotPlanError, usable_cards
+from serverctl.hardware.facts import CannotPlanError, Cpu, Driver, Hardware, usable_cards
 from serverctl.plan.render import render
-from serverctl.resolve import resolve, snapshot_for
+from serverctl.planning import resolve, snapshot_for
 from serverctl.vllm.builds import build_for, builds
 from serverctl.vllm.capabilities import snapshot
 

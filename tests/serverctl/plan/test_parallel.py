@@ -6,8 +6,7 @@ import pytest
 from planning import card, env, flags, machine, plan
 
 from serverctl.cli import main
-from serverctl.hardware.facts import Hardware
-from serverctl.hardware.supported import CannotPlanError
+from serverctl.hardware.facts import CannotPlanError, Hardware
 from serverctl.models.find import find_model
 from serverctl.plan.group import Group, groups
 

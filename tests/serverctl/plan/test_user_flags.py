@@ -16,7 +16,7 @@ from serverctl.plan.goal import Goal
 from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS, parse_assignments
 from serverctl.plan.user_flags import absorbed, check_extra
-from serverctl.resolve import resolve
+from serverctl.planning import resolve
 from serverctl.vllm.capabilities import snapshot
 
 

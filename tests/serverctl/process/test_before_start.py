@@ -17,8 +17,8 @@ from serverctl.plan.user_flags import check_extra
 from serverctl.process import control
 from serverctl.process.request import ServerRequest
 from serverctl.process.supervisor import before_start
+from serverctl.process.supervisor.before_start import rendered_by
 from serverctl.vllm.capabilities import snapshot
-from serverctl.vllm.own_source import rendered_by
 
 MARK = {"id": 900, "content": "<image_token_id>"}
 TEMPLATE = (

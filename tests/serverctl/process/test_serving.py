@@ -10,7 +10,7 @@ from stubs.controlled import Machine
 from serverctl.endpoint import server_now
 from serverctl.process import control
 from serverctl.process.state import Folder
-from serverctl.process.supervisor.restart import back_off, deaths_lately
+from serverctl.process.supervisor.watchdog import back_off, deaths_lately
 
 
 def test_two_deaths_within_ten_minutes_stop_it_with_a_reason(machine: Machine) -> None:

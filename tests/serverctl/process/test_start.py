@@ -13,7 +13,7 @@ from stubs.controlled import Machine
 from foundation.errors import UsageError
 from serverctl.diagnose.stages import Stage
 from serverctl.process import control
-from serverctl.process.key_file import read_key
+from serverctl.process.request import read_key
 from serverctl.process.state import Folder
 from serverctl.process.supervisor.child import server_env
 
