@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from serverctl.hardware.facts import GIB
-from serverctl.models.adapters import check_adapters
+from serverctl.models.adapters import check_adapters, flag_values
 from serverctl.models.defects import Place, read_object
 from serverctl.models.files import NoStartError, place_of, refuse_unknown_method
 from serverctl.models.safetensors import BrokenFileError
@@ -137,12 +137,9 @@ def _template(place: Place, plan: Plan, python: Path) -> None:
 
 def _chosen_template(place: Place, flags: Sequence[str]) -> tuple[str, str]:
     """Return the name and the text of the template that vLLM uses; empty texts if no file has it."""
-    for position, word in enumerate(flags):
-        flag, sign, value = word.partition("=")
-        if flag == "--chat-template":
-            value = value if sign else "".join(flags[position + 1 : position + 2])
-            path = Path(value).expanduser()
-            return (value, path.read_text(encoding="utf-8")) if path.is_file() else ("", "")
+    for value in flag_values(flags, "--chat-template"):
+        path = Path(value).expanduser()
+        return (value, path.read_text(encoding="utf-8")) if path.is_file() else ("", "")
     jinja = place.folder / "chat_template.jinja"
     if jinja.is_file():
         return jinja.name, jinja.read_text(encoding="utf-8", errors="replace")
