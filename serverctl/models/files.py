@@ -1,7 +1,6 @@
 """Checks all files of a model before a start, without the network and in well under a second."""
 
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -22,8 +21,6 @@ from serverctl.models.weights import check_weights
 
 #: Optional files of a model. If they exist, they must be JSON.
 _OPTIONAL = ("generation_config.json", "special_tokens_map.json", "added_tokens.json", "video_preprocessor_config.json")
-#: Comments and raw blocks of a Jinja template.
-_ASIDE = re.compile(r"\{#.*?#\}|\{%[-+]?\s*raw\b.*?endraw\s*[-+]?%\}", re.DOTALL)
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 
@@ -201,21 +198,8 @@ def _foreign_template(path: Path, marks: Sequence[str]) -> Iterator[str]:
         raise BrokenFileError("is no text: it is damaged") from None
     if not text.strip():
         raise BrokenFileError("is empty")
-    if path.suffix == ".jinja" and _ends_within(text):
-        raise BrokenFileError("is cut off: it ends within a tag or a block")
     if marks and not any(mark in text for mark in marks):
         yield f"{path.name} writes none of the tokenizer's own marks, as {marks[0]},"
-
-
-def _ends_within(template: str) -> bool:
-    template = _ASIDE.sub("", template)
-    last = max(template.rfind(begin) for begin in ("{%", "{{", "{#"))
-    if last >= 0 and not any(end in template[last + 2 :] for end in ("%}", "}}", "#}")):
-        return True
-    return any(
-        len(re.findall(rf"{{%[-+]?\s*{word}\b", template)) > len(re.findall(rf"{{%[-+]?\s*end{word}\b", template))
-        for word in ("for", "if", "macro")
-    )
 
 
 def _optional(place: Place) -> Iterator[Defect]:

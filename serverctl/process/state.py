@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Strict, ValidationError
+from pydantic import BaseModel, ConfigDict, Strict
 
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import is_full, overwrite, read_json_object, write_atomically
@@ -191,16 +191,8 @@ class Folder:
     def read(self) -> State | None:
         """Return the state as it was last written; None if it is missing or cannot be read."""
         try:
-            written = self.state_file.read_bytes()
-            try:
-                state = State.model_validate_json(written)
-            except ValidationError as error:  # the other entries still say which processes are ours
-                broken = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
-                if "phase" in broken:
-                    return None
-                kept = {name: value for name, value in json.loads(written).items() if name not in broken}
-                state = State.model_validate_json(json.dumps(kept))
-        except (OSError, ValueError, AttributeError, RecursionError):
+            state = State.model_validate_json(self.state_file.read_bytes())
+        except (OSError, ValueError):
             return None
         state.name = self.name
         return state

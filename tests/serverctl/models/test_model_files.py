@@ -156,14 +156,6 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "other patches": (lambda f: edit(f / "preprocessor_config.json", patch_size=14), ("patch_size 14", "16")),
     "no template": (lambda f: (f / "chat_template.jinja").unlink(), ("chat_template.jinja is missing",)),
     "empty template": (lambda f: (f / "chat_template.jinja").write_text(""), ("chat_template.jinja", "is empty")),
-    "template cut in a tag": (
-        lambda f: (f / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content"),
-        ("chat_template.jinja", "ends within a tag"),
-    ),
-    "template cut in a loop": (
-        lambda f: (f / "chat_template.jinja").write_text("{%- for m in messages -%}{{ m.content }}"),
-        ("chat_template.jinja", "ends within"),
-    ),
     "generation broken": (lambda f: (f / "generation_config.json").write_text("{"), ("generation_config", "no JSON")),
     "a list": (lambda f: (f / "generation_config.json").write_text("[]"), ("generation_config.json", "no JSON object")),
     "config broken": (lambda f: cut(f / "config.json"), ("config.json", "no JSON")),
@@ -345,16 +337,3 @@ def test_without_a_network_no_start_is_tried_for_a_model_that_is_not_here(
     assert refused.value.kind == "OFFLINE"
     refuse_unreachable(model, ("--load-format=dummy",))
     refuse_unreachable(find_model(str(tiny_model(tmp_path / "tiny"))), ())
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{# {% if #}{% raw %}{% for {% endraw %}{%- for m in messages %}{{- {'a': {'b': 1}} }}{%- endfor -%}",
-        "{{ x if y else '{{' }} and text",
-        "no tag at all",
-    ],
-)
-def test_a_whole_template_is_not_taken_for_one_that_is_cut_off(folder: Path, template: str) -> None:
-    (folder / "chat_template.jinja").write_text(template)
-    assert check_files(Place(folder)) == []
