@@ -100,14 +100,7 @@ def ready_server(
             tell("Stopping the server that was starting.")
             control.stop(name)
         raise
-    return _ready(state, started)
-
-
-def _ready(state: State, started: bool) -> ReadyServer:
-    server = control.as_ready(state, started)
-    if server is None:
-        raise control.failure_of(state)
-    return server
+    return control.ready(state, started)
 
 
 def _swapped(model: str | None, tell: Tell) -> str | None:
@@ -299,6 +292,6 @@ def served(
         raise EnvironmentLacksError("vLLM is not installed.", "`mai-server install` installs it.")
     try:
         control.launch(name, replace(server_request(resolved, plan, idle_seconds=idle_seconds), passing=True))
-        yield _ready(_wait(name, tell, lambda: None), started=True)
+        yield control.ready(_wait(name, tell, lambda: None), started=True)
     finally:
         control.stop(name)

@@ -216,9 +216,7 @@ def _try(change: Change, advice: Advice, before: Report, workload: Load) -> Trie
             _forget(change.request)
         if not kept and not is_back:
             change.say("Going back.")
-            state = _restart(change, change.request)
-            if control.as_ready(state) is None:
-                raise control.failure_of(state)
+            control.ready(_restart(change, change.request))
 
 
 def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:

@@ -221,6 +221,14 @@ def as_ready(state: State, started: bool = False) -> ReadyServer | None:
     return ReadyServer(state.name, state.url, key, state.model, state.family, **limits, started=started)
 
 
+def ready(state: State, started: bool = False) -> ReadyServer:
+    """Return a server's address, key and limits. Raises MaiError with the reason if it is not ready."""
+    server = as_ready(state, started)
+    if server is None:
+        raise failure_of(state)
+    return server
+
+
 def model_names(state: State) -> set[str]:
     """Return the names of a server's model in lower case; empty while the server has not chosen one."""
     names = {state.model, state.source}

@@ -1,11 +1,18 @@
-"""Keeps a server's state file up to date while its supervisor runs."""
+"""Fills in a server's state while its supervisor runs, and keeps its file up to date."""
 
 import contextlib
 import time
 from collections.abc import Callable
 
+from serverctl.diagnose.stages import Stage, StartReport
+from serverctl.models.find import downloaded_bytes
+from serverctl.plan.goal import Plan
+from serverctl.plan.render import Command
+from serverctl.plan.show import limits_json, summary_json
 from serverctl.process.logs import LogWriter
-from serverctl.process.state import Folder, Phase, State, file_stamp
+from serverctl.process.request import Prepared
+from serverctl.process.state import Download, Folder, Phase, State, file_stamp
+from serverctl.process.supervisor.child import Child
 
 #: Interval between two checks that the folder still exists, seconds.
 _LOOK_EVERY = 1.0
@@ -61,3 +68,36 @@ class Publisher:
                 self._state.note(time.time(), self._trouble)
         self.flush()
         return exists
+
+    def show_start(self, prepared: Prepared, command: Command) -> None:
+        """Write that another start begins, and what it starts."""
+        plan, state = prepared.plan, self._state
+        state.attempt, state.ready_at = state.attempt + 1, None
+        state.source, state.family, state.vllm = plan.model.source, plan.model.family, prepared.capabilities.version
+        state.limits, state.plan = limits_json(plan), summary_json(plan, command)
+        state.stage_at, state.report, state.download, state.stage, state.percent = {}, {}, None, "", None
+        state.heartbeat = None
+        self.set("starting", f"Starting {state.model} (start {state.attempt}).")
+
+    def show_stage(self, report: StartReport) -> None:
+        """Note the stage of a start. It is written at the next `refresh`."""
+        self._state.stage_at.setdefault(report.stage.name, time.time())
+        self._state.stage, self._state.percent = report.words, report.percent
+
+    def show_process(self, child: Child | None) -> None:
+        """Write which process serves; None for none."""
+        self._state.guardian = child.guardian if child else None
+        self._state.server_pid = child.server_pid if child else None
+        if child is not None:
+            self._state.stage_at.setdefault("LAUNCHED", time.time())
+        self.flush()
+
+    def progress(self, child: Child, plan: Plan) -> tuple[object, ...]:
+        """Return values that change while a start makes progress: output lines, downloaded bytes."""
+        got = 0
+        if plan.model.local is None and child.report.stage < Stage.LOADED and "/" in plan.model.source:
+            got = downloaded_bytes(plan.model.source)
+            total = plan.model.checkpoint_bytes or plan.model.weight_bytes(plan.model.own_precision)
+            if got:
+                self._state.download = Download(bytes=got, total=max(total, got))
+        return child.lines, got
