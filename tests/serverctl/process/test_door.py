@@ -18,7 +18,7 @@ from PIL import Image
 from stubs.controlled import PATIENCE, Machine, tiny_model
 
 from serverctl import endpoint
-from serverctl.load.client import OURS, on_loopback
+from serverctl.load.client import OURS
 from serverctl.load.tune.seen import noting
 from serverctl.process import control, probe
 from serverctl.process.probe import INSIDE
@@ -281,15 +281,19 @@ def slots(request: ServerRequest, value: Any) -> ServerRequest:
     return replace(request, goal=replace(request.goal, overrides={**request.goal.overrides, "max_num_seqs": value}))
 
 
-def test_no_client_notices_that_the_engine_is_replaced_with_other_settings(machine: Machine) -> None:
-    before = machine.up()
+def test_no_client_notices_that_the_engine_is_replaced_and_what_is_not_named_stays(machine: Machine) -> None:
+    first, before = machine.told("up", *machine.small, "--set", "images=2"), machine.state()
     with Clients(machine) as clients:
-        assert control.change("default", slots(read_request(Folder("default").request_file), 3))
-        after = control.wait_ready("default")
+        second = machine.told("up", "--restart", "--set", "max_num_seqs=3", "--", "--seed", "7")
+    after = machine.state()
+    assert set(clients.came) == {200}
     assert (after.phase, after.attempt, after.refused) == ("ready", 2, None)
     assert (after.port, after.supervisor) == (before.port, before.supervisor)
-    assert machine.flags()["--max-num-seqs"] == "3"
-    assert set(clients.came) == {200}
+    assert [second[part] == first[part] for part in ("endpoint", "api_key", "model")] == [True] * 3
+    flags = [machine.flags(number) for number in (0, 1)]
+    differ = {flag for flag in flags[0].keys() | flags[1].keys() if flags[0].get(flag) != flags[1].get(flag)}
+    assert differ == {"--max-num-seqs", "--seed", "--port"}
+    assert (flags[1]["--max-num-seqs"], flags[1]["--seed"]) == ("3", "7")
     assert read_request(Folder("default").request_file).goal.overrides["max_num_seqs"] == 3
 
 
@@ -305,13 +309,16 @@ def test_clients_wait_for_an_engine_that_crashed(machine: Machine) -> None:
     assert clients.came.count(503) <= 1
 
 
-def test_settings_that_do_not_start_are_taken_back_while_clients_wait(machine: Machine) -> None:
-    machine.scenario({}, {"before": {"LOADING": [["fail", "CUDA"]]}}, {"before": {"LOADING": [["fail", "CUDA"]]}}, {})
+def test_settings_that_do_not_start_are_taken_back_with_the_reason_while_clients_wait(machine: Machine) -> None:
+    failing = {"before": {"LOADING": [["fail", "CUDA"]]}}
+    machine.scenario({}, failing, failing, {})
     machine.up()
     with Clients(machine) as clients:
-        control.change("default", slots(read_request(Folder("default").request_file), 3))
-        state = control.wait_ready("default")
-    assert state.phase == "ready", state.message
+        done = machine.run("up", "--restart", "--set", "max_num_seqs=3")
+    assert done.returncode == 1
+    assert "runs as before: The card reported an error" in done.stderr
+    state = machine.state()
+    assert state.is_ready, state.message
     assert state.refused is not None
     assert state.refused["kind"] == "CUDA"
     assert machine.flags(1)["--max-num-seqs"] == "3"
@@ -329,19 +336,11 @@ def test_a_change_of_a_server_that_does_not_run_starts_it(machine: Machine) -> N
 
 @pytest.mark.slow
 def test_down_ends_a_change_that_waits_for_a_long_request(machine: Machine) -> None:
-    machine.up()
-    state, key = machine.state(), Folder("default").key()
-    assert state.port is not None
-    asked = {"model": state.model, "messages": [], "fake_seconds": 30}
-    thread = Thread(
-        target=httpx2.post,
-        args=(f"{state.url}/chat/completions",),
-        kwargs={"json": asked, "headers": {"Authorization": f"Bearer {key}"}, "timeout": 60},
-    )
-    thread.daemon = True
-    thread.start()
+    server = machine.told("up", *machine.small)
+    Thread(target=machine.ask, args=(server,), kwargs={"fake_seconds": 30}, daemon=True).start()
+    own = control.endpoint_of(machine.state())
     end = time.monotonic() + PATIENCE
-    while probe.inside(on_loopback(state.port, key)) != 1 and time.monotonic() < end:
+    while probe.inside(own) != 1 and time.monotonic() < end:
         time.sleep(0.02)
     control.change("default", slots(read_request(Folder("default").request_file), 3), wait=60)
     assert machine.state().phase == "restarting"
@@ -368,22 +367,6 @@ def test_a_gate_opens_with_the_end_of_a_restart_and_not_before(folder: Folder) -
     assert not folder.gate_file.exists()
 
 
-def test_up_restart_changes_what_it_names_and_keeps_the_rest(machine: Machine) -> None:
-    done = machine.run("up", *machine.small, "--set", "images=2", "--json")
-    assert done.returncode == 0, done.stderr
-    first = json.loads(done.stdout)
-    with Clients(machine) as clients:
-        changed = machine.run("up", "--restart", "--set", "max_num_seqs=3", "--json", "--", "--seed", "7")
-    assert changed.returncode == 0, changed.stderr
-    second = json.loads(changed.stdout)
-    assert set(clients.came) == {200}
-    assert [second[part] == first[part] for part in ("endpoint", "api_key", "model")] == [True] * 3
-    before, after = machine.flags(0), machine.flags(1)
-    differ = {flag for flag in before.keys() | after.keys() if before.get(flag) != after.get(flag)}
-    assert differ == {"--max-num-seqs", "--seed", "--port"}
-    assert (after["--max-num-seqs"], after["--seed"]) == ("3", "7")
-
-
 def test_what_cannot_be_changed_so_is_refused_before_anything_is_touched(machine: Machine) -> None:
     assert "does not run" in machine.run("up", "--restart").stderr
     machine.up()
@@ -397,16 +380,6 @@ def test_what_cannot_be_changed_so_is_refused_before_anything_is_touched(machine
         done = machine.run("up", "--restart", *words)
         assert (done.returncode, told in done.stderr) == (status, True), done.stderr
     assert len(machine.starts) == 1
-    assert machine.state().is_ready
-
-
-def test_a_change_that_does_not_start_is_told_with_its_reason(machine: Machine) -> None:
-    failing = {"before": {"LOADING": [["fail", "CUDA"]]}}
-    machine.scenario({}, failing, failing, {})
-    machine.up()
-    done = machine.run("up", "--restart", "--set", "max_num_seqs=3")
-    assert done.returncode == 1
-    assert "runs as before: The card reported an error" in done.stderr
     assert machine.state().is_ready
 
 
@@ -476,33 +449,23 @@ def two(machine: Machine) -> tuple[str, ...]:
     return (*machine.small, "--swap", str(machine.folder / "other"))
 
 
-def ask(server: dict[str, Any], model: str) -> int:
-    return httpx2.post(
-        f"{server['endpoint']}/chat/completions", json={"model": model, "messages": []}, timeout=60,
-        headers={"Authorization": f"Bearer {server['api_key']}"},
-    ).status_code  # fmt: skip
-
-
 def test_the_model_that_a_client_names_is_swapped_in(machine: Machine) -> None:
-    done = machine.run("up", *two(machine), "--json")
-    assert done.returncode == 0, done.stderr
-    server = json.loads(done.stdout)
+    server = machine.told("up", *two(machine))
     served: list[str] = []
     for model, starts in (("tiny", 1), ("other", 2), ("other", 2), ("tiny", 3)):
-        assert ask(server, model) == 200
+        assert machine.ask(server, model) == 200
         assert len(machine.starts) == starts
         served.append(machine.starts[-1]["argv"][1])
     assert served == [str(machine.folder / name) for name in ("tiny", "other", "other", "tiny")]
-    assert ask(server, "third") == 404
+    assert machine.ask(server, "third") == 404
     assert endpoint.ready_server(str(machine.folder / "other")).model == "other", "the agent asks for one, too"
-    changed = machine.run("up", "--restart", "--model", "tiny", "--json")
-    assert json.loads(changed.stdout)["model"] == "tiny"
+    assert machine.told("up", "--restart", "--model", "tiny")["model"] == "tiny"
 
 
 def test_a_swap_that_fails_leaves_the_model_before(machine: Machine) -> None:
     failing = {"before": {"LOADING": [["fail", "CUDA"]]}}
     machine.scenario({}, failing, failing, {})
-    server = json.loads(machine.run("up", *two(machine), "--json").stdout)
-    assert ask(server, "other") == 503
-    assert ask(server, "tiny") == 200
+    server = machine.told("up", *two(machine))
+    assert machine.ask(server, "other") == 503
+    assert machine.ask(server, "tiny") == 200
     assert len(machine.starts) <= 4
