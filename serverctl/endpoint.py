@@ -66,15 +66,10 @@ def ready_server(
 ) -> ReadyServer:
     """Return a running server, or start one and wait until it is ready.
 
-    Args:
-        model: a known name, a repository or a folder; None for any running server, or a choice by memory.
-        preset: for a new server.
-        tell: receives progress messages.
-        check_stop: if it raises, a server started here is stopped.
-        ask: asks whether to install vLLM; None if nobody can be asked.
-        beside: further models that will be needed; a new server leaves them their share of the cards.
-
-    Raises MaiError if the server cannot be started, or runs with another preset.
+    `model` is a known name, a repository or a folder; None for any running server, or a choice by memory. If
+    `check_stop` raises, a server started here is stopped. `ask` asks whether to install vLLM; None if nobody can be
+    asked. A new server leaves the models `beside` it their share of the cards. Raises MaiError if the server cannot be
+    started, or runs with another preset.
     """
     name = running_server(model)
     if name is not None and preset is not None:
@@ -267,18 +262,10 @@ def served(
     vllm_python: str | None = None,
     idle_seconds: float | None = None,
 ) -> Iterator[ReadyServer]:
-    """Run a server for the duration of a block.
+    """Run a server for the duration of a block. Its name begins with `purpose`.
 
-    Raises MaiError if another server runs, because both would share the card's memory.
-
-    Args:
-        preset, model: of the server; None for the default.
-        tell: receives progress messages.
-        overrides: settings by name that override the preset's.
-        purpose: the first part of the server's name.
-        flags: vLLM flags.
-        vllm_python: the Python of an environment with vLLM.
-        idle_seconds: stop the server after this time without requests, in case this program is killed.
+    It stops by itself after `idle_seconds` without requests, in case this program is killed. Raises MaiError if another
+    server runs, because both would share the card's memory.
     """
     busy = control.live_servers()
     if busy:

@@ -1,31 +1,36 @@
 """Makes plans: the entry point to `plan/`, which itself reads no files.
 
-Loads the shipped tables, this machine's measurements and the models. Resolves what a user asks for on this machine: the
-hardware, the vLLM that would run, and its flags.
+Loads the shipped tables and the models. Resolves what a user asks for on this machine: the hardware, the vLLM that
+would run, and its flags. Stores what starts taught: the memory that vLLM measured, and the adjustments with which a
+server became ready. The next start of the same model on the same cards uses them.
 """
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.earlier_starts import read_measurements
+from foundation.files import keep_json, read_json_object
+from serverctl.diagnose.stages import StartReport
 from serverctl.hardware.catalogue import cards, plain_name, plain_names
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import CannotPlanError, Gpu, Hardware
 from serverctl.models.find import find_model, known_models, whole_name
-from serverctl.models.model import Model
+from serverctl.models.model import Model, Precision
+from serverctl.paths import calibration_file, good_plans_file
 from serverctl.plan.colocation import Part, plan_together
 from serverctl.plan.decide import make_plan
 from serverctl.plan.env import LOG_LEVEL, hides_stages
 from serverctl.plan.goal import CardLimits, Goal, Plan, Presets, Tables
 from serverctl.plan.kinds.gaudi import PLUGIN_ENV
-from serverctl.plan.memory import ProcessorTable, Seeds
+from serverctl.plan.memory import Measured, ProcessorTable, Seeds, measurement_key
 from serverctl.plan.quantization import QuantTable
+from serverctl.plan.settings import Settings, check_value
 from serverctl.plan.speed import SpeedTable
 from serverctl.vllm.builds import VllmEnvironment, build_for, driver_warning, find_environment
 from serverctl.vllm.capabilities import Capabilities, installed, snapshot, variables_now
@@ -208,14 +213,8 @@ def resolve(
 ) -> Resolved:
     """Resolve a goal with the user's settings and this machine. Omitted values come from the settings or defaults.
 
-    Args:
-        model, preset, force, vllm_python: as on the command line.
-        overrides: vLLM settings that override the user's configuration.
-        flags: vLLM flags, added after the configured ones.
-        screen: width and height of the agent's screen in pixels.
-        hardware: None to detect it.
-
-    Raises UsageError for invalid arguments or configuration, EnvironmentLacksError if the named Python does not exist.
+    `overrides` win over the configured settings, and `flags` follow the configured ones. Raises UsageError for invalid
+    arguments or configuration, EnvironmentLacksError if the named Python does not exist.
     """
     from serverctl.config import load_server_config
 
@@ -258,3 +257,79 @@ def _canonical(model: str | None) -> str | None:
     wanted = model.casefold()
     known = (entry.name for entry in known_models() if wanted in (entry.name.casefold(), entry.source.casefold()))
     return next(known, Path(model).name)
+
+
+#: Adjustments that depend on the current situation, not on the card: not stored.
+_OF_THE_MOMENT = ("gpu_memory_utilization",)
+_AGAIN = "worked at an earlier start: "
+
+
+def read_measurements() -> dict[str, Measured]:
+    """Return every measurement by its `measurement_key`; they replace the planner's estimates."""
+    found = {}
+    for key, entry in read_json_object(calibration_file()).items():
+        sizes = {field.name: entry.get(field.name) for field in fields(Measured)} if isinstance(entry, dict) else {}
+        found[key] = Measured(**{name: size for name, size in sizes.items() if type(size) is int and size >= 0})
+    return {key: measured for key, measured in found.items() if measured != Measured()}
+
+
+def keep_measurement(
+    vllm: str, card: str, model: Model, precision: Precision, settings: Settings, measured: Measured
+) -> None:
+    """Store the measured memory of a start."""
+    known = {name: value for name, value in asdict(measured).items() if value is not None}
+    document = read_json_object(calibration_file()) | {measurement_key(vllm, card, model, precision, settings): known}
+    keep_json(calibration_file(), document)
+
+
+def measure(report: StartReport, plan: Plan, vllm: str) -> None:
+    """Store the memory of a start on cards, if vLLM printed its breakdown."""
+    if not plan.gpus or report.consumed is None or report.activations is None:
+        return
+    context = max(0, report.consumed - report.weights) if report.weights else None
+    measured = Measured(report.weights, context, report.activations, report.graphs)
+    card = min(plan.gpus, key=lambda gpu: gpu.total_bytes).name
+    keep_measurement(vllm, card, plan.model, plan.precision, plan.settings, measured)
+
+
+def recall_adjustments(plan: Plan, goal: Goal, vllm: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the adjustments that worked before for this plan, and their reasons; empty if there are none."""
+    entry = read_json_object(good_plans_file()).get(_key(plan, goal, vllm))
+    found = entry if isinstance(entry, Mapping) else {}
+    values, reasons = found.get("adjustments"), found.get("because")
+    if not isinstance(values, dict) or not isinstance(reasons, dict):
+        return {}, {}
+    try:
+        values = {name: _checked(name, value) for name, value in values.items() if name not in goal.overrides}
+    except MaiError:  # written by another version, or by hand
+        return {}, {}
+    return values, {name: f"{_AGAIN}{text}" for name, text in reasons.items()}
+
+
+def keep_adjustments(first_plan: Plan, goal: Goal, vllm: str) -> None:
+    """Store a goal's adjustments after its server became ready. Without adjustments, delete the stored ones."""
+    document = read_json_object(good_plans_file())
+    values = {name: value for name, value in goal.adjustments.items() if name not in _OF_THE_MOMENT}
+    key = _key(first_plan, goal, vllm)
+    if values:
+        reasons = {name: goal.adjusted_because.get(name, "").removeprefix(_AGAIN) for name in values}
+        document[key] = {"adjustments": values, "because": reasons}
+    elif document.pop(key, None) is None:
+        return
+    keep_json(good_plans_file(), document)
+
+
+def _key(plan: Plan, goal: Goal, vllm: str) -> str:
+    cards = "+".join(gpu.name for gpu in plan.gpus) or "cpu"
+    wishes = json.dumps({**goal.overrides, "extra": list(goal.extra)}, sort_keys=True, default=str)
+    return "|".join((cards, goal.model or "auto", plan.preset, vllm, wishes))
+
+
+def _checked(name: str, value: Any) -> Any:
+    """Check and convert the value of an adjustment. Raises UsageError."""
+    if name in ("precision", "model"):
+        if not isinstance(value, str) or (name == "precision" and value not in get_args(Precision)):
+            raise UsageError(f"{name} cannot be {value!r}.")
+        return value
+    # None removes a planned value (an attention backend, a format of the KV cache).
+    return None if value is None else check_value(name, value, str(good_plans_file()))

@@ -12,7 +12,6 @@ from typing import Any
 from foundation.errors import MaiError
 from foundation.printing import counted
 from foundation.processes import signals_raise
-from serverctl.earlier_starts import keep_adjustments
 from serverctl.load.bench.measure import measure
 from serverctl.load.bench.report import Report
 from serverctl.load.bench.workload import Load, Workload
@@ -22,6 +21,7 @@ from serverctl.load.tune.bottleneck import enough
 from serverctl.load.tune.seen import SeenLoad, Shape, noting
 from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, snapshot_of
+from serverctl.planning import keep_adjustments
 from serverctl.process import control, probe
 from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from serverctl.models.defects import Place
-from serverctl.models.safetensors import BrokenFileError, Tensor, read_tensors
+from serverctl.models.defects import BrokenFileError, Place, Tensor, read_tensors
 
 _BEGINS = ("base_model.model.", "model.language_model.", "language_model.model.", "language_model.", "model.")
 _REMEDY = "Name the adapter that was trained for this model, or leave out --lora-modules."

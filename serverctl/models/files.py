@@ -12,10 +12,9 @@ from urllib.request import getproxies
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import read_json_object
-from serverctl.models.defects import Defect, Place, is_known, read_object
+from serverctl.models.defects import BrokenFileError, Defect, Place, check_beginning, is_known, read_object
 from serverctl.models.find import cached_snapshot, hub_is_off, look_for_hub, repo_folder
 from serverctl.models.model import Model
-from serverctl.models.safetensors import BrokenFileError, check_beginning
 from serverctl.models.shape import Shape, VisionShape, read_shape
 from serverctl.models.weights import check_weights
 

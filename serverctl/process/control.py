@@ -18,9 +18,17 @@ from serverctl.load.client import Endpoint
 from serverctl.load.metrics import ServerMetrics
 from serverctl.paths import servers_root
 from serverctl.process import probe
-from serverctl.process.cleanup import end_left_behind
 from serverctl.process.request import Change, ServerRequest, is_one_of, read_request
-from serverctl.process.state import LIVE, Folder, State, cannot_write, current_state, full_disk, has_room
+from serverctl.process.state import (
+    LIVE,
+    Folder,
+    State,
+    cannot_write,
+    current_state,
+    end_left_behind,
+    full_disk,
+    has_room,
+)
 
 #: Interval at which a waiting client reads the state, seconds.
 _POLL = 0.05

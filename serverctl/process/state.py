@@ -1,4 +1,7 @@
-"""A server's folder and its state: a small JSON file that the supervisor writes and other processes read."""
+"""A server's folder and its state: a small JSON file that the supervisor writes and other processes read.
+
+All processes of a server carry a mark in their environment, by which leftovers are found and killed.
+"""
 
 import contextlib
 import fcntl
@@ -16,9 +19,38 @@ from pydantic import BaseModel, ConfigDict, Strict
 
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import is_full, overwrite, read_json_object, write_atomically
-from foundation.processes import ProcessIdentity, identity_of, is_alive, marked_processes, read_identity
+from foundation.processes import (
+    ProcessIdentity,
+    end_marked,
+    identity_of,
+    is_alive,
+    marked_processes,
+    read_identity,
+    wait_gone,
+)
 from serverctl.paths import servers_root
-from serverctl.process.cleanup import MARK
+
+#: Environment variable of every process of a server; its value is random and unique to one start.
+MARK = "MAI_SERVER_RUN"
+#: Wait this long for a guardian whose supervisor died: it kills everything, even processes that lost the mark.
+_GUARDIAN_SECONDS = 5.0
+
+
+def kill_marked(mark: str) -> list[int]:
+    """Kill all processes with the mark, and return their PIDs."""
+    return end_marked(MARK, mark) if mark else []
+
+
+def end_left_behind(guardian: ProcessIdentity | None, mark: str) -> list[int]:
+    """Kill the leftovers of a dead supervisor's server, and return their PIDs.
+
+    The guardian gets some time to do it; then all processes with the mark are killed.
+    """
+    seen = [process.pid for process in marked_processes(MARK, mark)] if mark else []
+    if guardian is not None:
+        wait_gone(guardian, _GUARDIAN_SECONDS)
+    return sorted({*seen, *kill_marked(mark)})
+
 
 Phase: TypeAlias = Literal[
     "stopped", "planning", "waiting", "starting", "probing", "ready", "degraded", "restarting", "asleep", "stopping",

@@ -18,9 +18,8 @@ import psutil
 
 from serverctl.plan.goal import Goal
 from serverctl.process import control
-from serverctl.process.cleanup import MARK
 from serverctl.process.request import ServerRequest
-from serverctl.process.state import Folder, State, current_state
+from serverctl.process.state import MARK, Folder, State, current_state
 
 STUBS = Path(__file__).parent
 ROOT = STUBS.parents[1]

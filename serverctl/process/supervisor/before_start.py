@@ -15,9 +15,8 @@ from typing import Any
 
 from serverctl.hardware.facts import GIB
 from serverctl.models.adapters import check_adapters, flag_values
-from serverctl.models.defects import Place, read_object
+from serverctl.models.defects import BrokenFileError, Place, read_object
 from serverctl.models.files import NoStartError, place_of, refuse_unknown_method
-from serverctl.models.safetensors import BrokenFileError
 from serverctl.plan.goal import Plan
 from serverctl.plan.settings import names_flag
 from serverctl.process.request import Prepared

@@ -18,18 +18,17 @@ from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
 from serverctl.diagnose.stages import Stage
-from serverctl.earlier_starts import keep_adjustments, measure, recall_adjustments
 from serverctl.load.client import Endpoint, on_loopback
 from serverctl.models.files import NoStartError, needs_no_hub
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
+from serverctl.planning import keep_adjustments, measure, recall_adjustments
 from serverctl.process import api_key_gate as gate
 from serverctl.process import probe
-from serverctl.process.cleanup import end_left_behind
 from serverctl.process.load_record import LoadRecord
 from serverctl.process.logs import LogWriter
 from serverctl.process.request import Prepared, ServerRequest, prepare
-from serverctl.process.state import Folder, State, cannot_write, failure_json, has_room
+from serverctl.process.state import Folder, State, cannot_write, end_left_behind, failure_json, has_room
 from serverctl.process.supervisor.before_start import refuse_hopeless
 from serverctl.process.supervisor.child import Child, server_env
 from serverctl.process.supervisor.door import Door

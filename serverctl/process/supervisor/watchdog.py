@@ -16,7 +16,7 @@ from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step
 from serverctl.hardware.facts import Hardware
-from serverctl.hardware.nvml import ask_nvml
+from serverctl.hardware.nvidia import ask_nvml
 from serverctl.load.client import Endpoint
 from serverctl.load.metrics import ServerMetrics
 from serverctl.plan.goal import Plan
@@ -138,13 +138,8 @@ class Beat:
 class Watchdog:
     """Watches a ready server: its API server by `/health`, its engine by heartbeats. `heartbeat` is the last one.
 
-    Changing counters and CPU time show that the engine computes. Otherwise it is asked for one token.
-
-    Args:
-        server, pid: the engine's address and process.
-        timeouts: the timeouts.
-        slow: duration of an answer without other requests, seconds.
-        on_processor: whether the server runs on the CPU, where a busy machine makes one token very slow.
+    Changing counters and CPU time show that the engine computes. Otherwise it is asked for one token. That takes `slow`
+    seconds without other requests, and very long `on_processor` if the machine is busy.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from machines import DATA, Memory, Nvml, Replay, look
 
 from serverctl.hardware.detect import detect, detect_cpu, run_tool
 from serverctl.hardware.facts import MIB
-from serverctl.hardware.nvml import ask_nvml
+from serverctl.hardware.nvidia import ask_nvml
 
 # Machine: cards as (name, compute capability, GiB that programs see, drives a display).
 ONE_CARD = [

@@ -5,9 +5,9 @@ import json
 import pytest
 from planning import GIB, NEW, plan
 
-from serverctl.earlier_starts import keep_measurement
 from serverctl.paths import calibration_file
 from serverctl.plan.memory import Measured
+from serverctl.planning import keep_measurement
 
 MEASURED = Measured(weights=16 * GIB, context=GIB // 2, activations=2 * GIB, graphs=GIB)
 

@@ -12,8 +12,7 @@ from stubs.controlled import Machine, gone
 
 from foundation.processes import identity_of, read_identity
 from serverctl.process import control
-from serverctl.process.cleanup import MARK
-from serverctl.process.state import PHASES, Folder, State
+from serverctl.process.state import MARK, PHASES, Folder, State
 
 pytestmark = pytest.mark.slow
 
