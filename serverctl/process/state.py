@@ -18,7 +18,7 @@ from typing import IO, Annotated, Any, Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict, Strict
 
 from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.files import is_full, overwrite, read_json_object, write_atomically
+from foundation.files import is_full, read_json_object, write_atomically
 from foundation.processes import (
     ProcessIdentity,
     end_marked,
@@ -155,8 +155,6 @@ def failure_json(kind: str, title: str, cause: str = "", remedy: str = "", evide
     return {"kind": kind, "title": title, "cause": cause, "remedy": remedy, "evidence": evidence}
 
 
-#: Fields of the state that are dropped on a full disk.
-_LEFT_OUT: dict[str, Any] = {"plan": {}, "report": {}, "stage_at": {}, "limits": {}}
 #: With less free space than this a disk counts as full, bytes: a start writes its log and its state.
 _ROOM = 2 * 1024**2
 
@@ -270,17 +268,8 @@ class Folder:
             yield
 
     def write(self, state: State) -> None:
-        """Replace the state file atomically. Raises OSError.
-
-        On a full disk, overwrite the old file in place with a shortened state, so that waiting clients see the end.
-        """
-        try:
-            write_atomically(self.state_file, state.model_dump_json())
-        except OSError as error:
-            if not is_full(error):
-                raise
-            short = state.model_copy(update={**_LEFT_OUT, "events": state.events[-2:]})
-            overwrite(self.state_file, short.model_dump_json().encode())
+        """Replace the state file atomically. Raises OSError."""
+        write_atomically(self.state_file, state.model_dump_json())
 
     def key(self) -> str:
         """Return the key of the API; "" if there is none."""
@@ -363,12 +352,3 @@ def current_state(folder: Folder) -> State:
             remedy if left else "`mai-server up` starts a new one.",
         )
     return state
-
-
-def file_stamp(path: Path) -> tuple[int, int] | None:
-    """Return a value that changes with the file; None if it does not exist."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from serverctl.diagnose.stages import Stage, StartReport
 from serverctl.models.find import downloaded_bytes
@@ -11,7 +12,7 @@ from serverctl.plan.render import Command
 from serverctl.plan.show import limits_json, summary_json
 from serverctl.process.logs import LogWriter
 from serverctl.process.request import Prepared
-from serverctl.process.state import Download, Folder, Phase, State, file_stamp
+from serverctl.process.state import Download, Folder, Phase, State
 from serverctl.process.supervisor.child import Child
 
 #: Interval between two checks that the folder still exists, seconds.
@@ -19,16 +20,12 @@ _LOOK_EVERY = 1.0
 
 
 class Publisher:
-    """Writes the state after each change, and again if another program changed or removed the file.
-
-    `changed` is called with each new state.
-    """
+    """Writes the state after each change. `changed` is called with each new state."""
 
     def __init__(self, folder: Folder, state: State, log: LogWriter, changed: Callable[[State], None]) -> None:
         self._folder, self._state, self._log, self._changed = folder, state, log, changed
         self._written = ""
-        self._written_as: tuple[int, int] | None = None
-        self._lock = file_stamp(folder.lock_file)
+        self._lock = _inode(folder.lock_file)
         self._next_look = 0.0
         self._trouble = ""
 
@@ -45,20 +42,17 @@ class Publisher:
         text = self._state.model_dump_json()
         if text == self._written:
             return
-        self._written, self._written_as = text, None
+        self._written = text
         self._changed(self._state)
         with contextlib.suppress(OSError):
             self._folder.write(self._state)
-            self._written_as = file_stamp(self._folder.state_file)
 
     def refresh(self) -> bool:
         """Write the state if needed. Return False if the folder is gone, since clients could not find the server."""
         now, exists = time.monotonic(), True
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY
-            if file_stamp(self._folder.state_file) != self._written_as:
-                self._written = ""
-            if self._lock is not None and (file_stamp(self._folder.lock_file) or (0, 0))[0] != self._lock[0]:
+            if _inode(self._folder.lock_file) != self._lock:
                 self._state.note(time.time(), "Its folder was removed, so the server is stopped.")
                 exists = False
             if self._state.is_ready:
@@ -101,3 +95,10 @@ class Publisher:
             if got:
                 self._state.download = Download(bytes=got, total=max(total, got))
         return child.lines, got
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None

@@ -156,12 +156,6 @@ class TestFullDisk:
         monkeypatch.setattr(control, "write_atomically", full)
         return made
 
-    def test_how_it_ended_is_written_over_the_state_before(self, folder: Folder) -> None:
-        folder.write(State(phase="failed", name="default", message="Port 1 is taken.", plan={"argv": ["x"] * 500}))
-        found = folder.read()
-        assert found is not None
-        assert (found.phase, found.message) == ("failed", "Port 1 is taken.")
-
     def test_a_server_that_could_not_say_how_it_ended_is_not_told_as_killed(
         self, folder: Folder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
