@@ -12,7 +12,7 @@ from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import CannotPlanError, Hardware, usable_cards
 from serverctl.load.health import worst
 from serverctl.planning import load_presets, resolve
-from serverctl.process import control
+from serverctl.process import control, probe
 from serverctl.process.control import ReadyServer
 from serverctl.process.request import read_request, server_request, with_swapped_models
 from serverctl.process.state import LIVE, Folder, State, current_state
@@ -49,7 +49,7 @@ def running_server(model: str | None = None) -> str | None:
     found = control.live_servers(model)
 
     def burden(state: State) -> tuple[bool, int, str]:
-        metrics = control.metrics_of(state)
+        metrics = probe.read_metrics(control.endpoint_of(state), 1.0) if state.is_ready else None
         requests = 0 if metrics is None else (metrics.running or 0) + (metrics.waiting or 0)
         return state.phase != "ready", requests, state.name
 

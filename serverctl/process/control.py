@@ -15,9 +15,7 @@ from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
 from foundation.processes import is_alive, send_signal, wait_gone
 from serverctl.load.client import Endpoint
-from serverctl.load.metrics import ServerMetrics
 from serverctl.paths import servers_root
-from serverctl.process import probe
 from serverctl.process.request import Change, ServerRequest, is_one_of, read_request
 from serverctl.process.state import (
     LIVE,
@@ -259,11 +257,6 @@ def _states(model: str | None = None) -> list[State]:
     """Return the state of every server, or of those with a model, the default one first."""
     states = [current_state(Folder(name)) for name in ordered_names()]
     return [state for state in states if model is None or serves(state, model)]
-
-
-def metrics_of(state: State) -> ServerMetrics | None:
-    """Return a ready server's metrics; None if it does not answer."""
-    return probe.read_metrics(endpoint_of(state), 1.0) if state.is_ready else None
 
 
 def endpoint_of(state: State) -> Endpoint:

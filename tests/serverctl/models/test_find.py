@@ -166,6 +166,9 @@ class TestFolders:
         assert (model.min_pixels, model.max_pixels) == pixels
 
 
+INDEXED = {"model__safetensors__index__json": index(24, "a.safetensors", "b.safetensors")}
+
+
 class TestTheHubsCache:
     def test_what_was_downloaded_is_used_before_anything_else(self, hub_cache: Path) -> None:
         other = {**CONFIG, "text_config": {**CONFIG["text_config"], "num_hidden_layers": 30}}
@@ -210,18 +213,8 @@ class TestTheHubsCache:
         [
             ({}, False),
             ({"model__safetensors": 8}, True),
-            (
-                {"model__safetensors__index__json": index(24, "a.safetensors", "b.safetensors"), "a__safetensors": 8},
-                False,
-            ),
-            (
-                {
-                    "model__safetensors__index__json": index(24, "a.safetensors", "b.safetensors"),
-                    "a__safetensors": 8,
-                    "b__safetensors": 16,
-                },
-                True,
-            ),
+            ({**INDEXED, "a__safetensors": 8}, False),
+            ({**INDEXED, "a__safetensors": 8, "b__safetensors": 16}, True),
             ({"model__safetensors__index__json": {"weight_map": []}, "a__safetensors": 8}, False),
             ({"model_00001_of_00002__safetensors": 8}, False),
             ({"model_00001_of_00002__safetensors": 8, "model_00002_of_00002__safetensors": 8}, True),
