@@ -57,7 +57,7 @@ def check_files(place: Place, flags: Sequence[str] = ()) -> list[Defect]:
         return [place.unfit(strange)]
     parts = {
         "weights": check_weights(place, config, shape),
-        "tokenizer": check_tokenizer(place, config, shape.text.vocabulary),
+        "tokenizer": _tokenizer(place, config, shape.text.vocabulary),
         "processor": _processor(place, config, shape),
         "template": _template(place, config),
         "rest": _optional(place),
@@ -257,7 +257,7 @@ _TOKENIZER, _SETTINGS = "tokenizer.json", "tokenizer_config.json"
 _SPECIAL = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
 
 
-def check_tokenizer(place: Place, config: Mapping[str, Any], vocabulary: int) -> Iterator[Defect]:
+def _tokenizer(place: Place, config: Mapping[str, Any], vocabulary: int) -> Iterator[Defect]:
     """Yield the defects of a tokenizer; `vocabulary` is the number of rows of the model's embeddings."""
     sets = load_config("files.toml")["tokenizers"]
     tokenizer_files = next((files for files in sets if all((place.folder / file).is_file() for file in files)), None)

@@ -41,16 +41,6 @@ class TestPassedOn:
             ("--limit-mm-per-prompt.audio", "0"),
             ("--lora-modules", "a=b", "c=d", "e=f"),
             ("--trust-remote-code",),
-        ],
-    )
-    def test_flags_that_this_vllm_has_come_through_as_they_are(self, extra: tuple[str, ...]) -> None:
-        assert check_extra(extra, snapshot(NEW)) == extra
-        made = plan("h100", "MAI-UI-2B", extra=extra)
-        assert tuple(command(made).flags[-len(extra) :]) == extra
-
-    @pytest.mark.parametrize(
-        "extra",
-        [
             ("--attention-backend", "flash_attn"),
             ("--distributed-executor-backend", "mine.module.Executor"),
             ("--max-model-len", "32k"),
@@ -60,8 +50,13 @@ class TestPassedOn:
             ("--kv-cache-dtype", "mine", "--reasoning-parser-plugin", "mine.py"),
         ],
     )
-    def test_a_value_in_another_spelling_or_of_a_plugin_is_passed_on(self, extra: tuple[str, ...]) -> None:
+    def test_flags_and_values_that_this_vllm_has_come_through_as_they_are(self, extra: tuple[str, ...]) -> None:
         assert check_extra(extra, snapshot(NEW)) == extra
+        if absorbed(Goal(extra=extra)).extra == extra:  # no setting of ours is among them
+            made = plan("h100", "MAI-UI-2B", extra=extra)
+            assert tuple(command(made).flags[-len(extra) :]) == extra
+
+    def test_a_value_of_a_plugin_is_passed_on(self) -> None:
         own = {"reasoning_parser": "mine"}
         made = plan("l40s", overrides=own, extra=("--reasoning-parser-plugin", "mine.py"))
         assert "mine" in command(made).flags

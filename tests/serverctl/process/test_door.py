@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -29,14 +28,6 @@ from serverctl.process.supervisor.door import Door
 
 KEY = "s3cret"
 CHAT = "/v1/chat/completions"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
-    made = Folder("default")
-    made.make()
-    return made
 
 
 class Engine:

@@ -143,18 +143,15 @@ class TestFullDisk:
     """A disk without room for another file, as far as this program can tell."""
 
     @pytest.fixture
-    def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-        monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
-        made = Folder("default")
-        made.make()
-        made.write(State(phase="starting", name="default", plan={"argv": ["x"] * 50}, message="Starting."))
+    def folder(self, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> Folder:
+        folder.write(State(phase="starting", name="default", plan={"argv": ["x"] * 50}, message="Starting."))
 
         def full(path: Path, *_: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
         monkeypatch.setattr(state, "write_atomically", full)
         monkeypatch.setattr(control, "write_atomically", full)
-        return made
+        return folder
 
     def test_a_server_that_could_not_say_how_it_ended_is_not_told_as_killed(
         self, folder: Folder, monkeypatch: pytest.MonkeyPatch

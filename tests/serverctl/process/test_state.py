@@ -1,7 +1,5 @@
 """What is on disk about a server: its state, damaged files, and what was asked for."""
 
-from pathlib import Path
-
 import pytest
 
 from foundation.errors import MaiError
@@ -9,14 +7,6 @@ from foundation.processes import identity_of
 from serverctl.plan.goal import Goal
 from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import Folder, State, made_key
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
-    made = Folder("default")
-    made.make()
-    return made
 
 
 def test_a_state_comes_back_as_it_was_written(folder: Folder) -> None:

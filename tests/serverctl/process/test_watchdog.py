@@ -1,7 +1,6 @@
 """An engine that hangs is noticed by its missing heartbeat; one that computes is left alone."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from stubs.controlled import Machine
@@ -138,10 +137,7 @@ def test_an_engine_that_was_only_looked_at_gets_time_before_the_second_look(engi
     assert watch.heartbeat.missed == 1
 
 
-def test_heartbeats_are_no_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
-    folder = Folder("default")
-    folder.make()
+def test_heartbeats_are_no_load(folder: Folder) -> None:
     record = LoadRecord(folder)
 
     def page(finished: int) -> str:
