@@ -38,16 +38,6 @@ def write_file(path: Path, data: bytes | str, mode: int = 0o600) -> None:
         raise cannot_write(path, error) from error
 
 
-def overwrite(path: Path, data: bytes) -> None:
-    """Overwrite an existing file in place, for a full disk without room for a temporary file.
-
-    Shorter data is padded with spaces. A concurrent reader may see half of it. Raises OSError.
-    """
-    with path.open("r+b", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
-        file.write(data.ljust(size))
-
-
 def is_full(error: OSError) -> bool:
     """Return whether a disk or quota is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -3,8 +3,10 @@
 import os
 import signal
 import sys
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,3 +182,25 @@ def _start_seconds(pid: int) -> float | None:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
     return None
+
+
+@contextmanager
+def signals_raise(error: Callable[[], BaseException]) -> Iterator[None]:
+    """Raise an error in the block on SIGTERM and the end of the terminal, so that it cleans up as after Ctrl-C.
+
+    Signals that are ignored (nohup) or handled already stay so. Does nothing outside of the main thread.
+    """
+
+    def stop(*_: object) -> None:
+        raise error()
+
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
+    heeded = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    for number in heeded:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, signal.SIG_DFL)

@@ -1,23 +1,4 @@
-"""The user's server settings: the `[server]` table of mai-agent's config.toml.
-
-[server]
-model = "MAI-UI-8B"
-preset = "latency"
-vllm_python = "~/vllm/bin/python"
-port = 8123
-idle = "15m"                     # end vLLM after this time without requests
-key_file = "~/.config/mai-key"   # the API's key; default: a new one at every start
-keep_key = true                  # or the key of the start before
-max_model_len = 16384            # any knob, for every model
-flags = ["--seed", "0"]          # vLLM's own flags, passed on as they are
-swap = ["Qwen3-VL-8B-Instruct"]  # further models at the same address: what a client names is swapped in
-
-[server.models."MAI-UI-2B"]      # knobs for one model
-max_num_seqs = 8
-
-[server.prices]                  # an hour of one card, for `mai-server plan --compare`
-L4 = 0.70
-"""
+"""The user's server settings: the `[server]` table of mai-agent's config.toml (docs/configuration.md)."""
 
 import os
 from collections.abc import Mapping

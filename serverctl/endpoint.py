@@ -9,15 +9,13 @@ from typing import Any, Literal, TypeAlias
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.hardware.detect import detect
-from serverctl.hardware.facts import Hardware
-from serverctl.hardware.supported import CannotPlanError, usable_cards
+from serverctl.hardware.facts import CannotPlanError, Hardware, usable_cards
 from serverctl.load.health import worst
-from serverctl.planning import load_presets
-from serverctl.process import control
+from serverctl.planning import load_presets, resolve
+from serverctl.process import control, probe
 from serverctl.process.control import ReadyServer
 from serverctl.process.request import read_request, server_request, with_swapped_models
 from serverctl.process.state import LIVE, Folder, State, current_state
-from serverctl.resolve import resolve
 from serverctl.vllm.packages import Progress, Report
 from serverctl.watch import Watch
 
@@ -51,7 +49,7 @@ def running_server(model: str | None = None) -> str | None:
     found = control.live_servers(model)
 
     def burden(state: State) -> tuple[bool, int, str]:
-        metrics = control.metrics_of(state)
+        metrics = probe.read_metrics(control.endpoint_of(state), 1.0) if state.is_ready else None
         requests = 0 if metrics is None else (metrics.running or 0) + (metrics.waiting or 0)
         return state.phase != "ready", requests, state.name
 
@@ -68,15 +66,10 @@ def ready_server(
 ) -> ReadyServer:
     """Return a running server, or start one and wait until it is ready.
 
-    Args:
-        model: a known name, a repository or a folder; None for any running server, or a choice by memory.
-        preset: for a new server.
-        tell: receives progress messages.
-        check_stop: if it raises, a server started here is stopped.
-        ask: asks whether to install vLLM; None if nobody can be asked.
-        beside: further models that will be needed; a new server leaves them their share of the cards.
-
-    Raises MaiError if the server cannot be started, or runs with another preset.
+    `model` is a known name, a repository or a folder; None for any running server, or a choice by memory. If
+    `check_stop` raises, a server started here is stopped. `ask` asks whether to install vLLM; None if nobody can be
+    asked. A new server leaves the models `beside` it their share of the cards. Raises MaiError if the server cannot be
+    started, or runs with another preset.
     """
     name = running_server(model)
     if name is not None and preset is not None:
@@ -102,14 +95,7 @@ def ready_server(
             tell("Stopping the server that was starting.")
             control.stop(name)
         raise
-    return _ready(state, started)
-
-
-def _ready(state: State, started: bool) -> ReadyServer:
-    server = control.as_ready(state, started)
-    if server is None:
-        raise control.failure_of(state)
-    return server
+    return control.ready(state, started)
 
 
 def _swapped(model: str | None, tell: Tell) -> str | None:
@@ -276,18 +262,10 @@ def served(
     vllm_python: str | None = None,
     idle_seconds: float | None = None,
 ) -> Iterator[ReadyServer]:
-    """Run a server for the duration of a block.
+    """Run a server for the duration of a block. Its name begins with `purpose`.
 
-    Raises MaiError if another server runs, because both would share the card's memory.
-
-    Args:
-        preset, model: of the server; None for the default.
-        tell: receives progress messages.
-        overrides: settings by name that override the preset's.
-        purpose: the first part of the server's name.
-        flags: vLLM flags.
-        vllm_python: the Python of an environment with vLLM.
-        idle_seconds: stop the server after this time without requests, in case this program is killed.
+    It stops by itself after `idle_seconds` without requests, in case this program is killed. Raises MaiError if another
+    server runs, because both would share the card's memory.
     """
     busy = control.live_servers()
     if busy:
@@ -301,6 +279,6 @@ def served(
         raise EnvironmentLacksError("vLLM is not installed.", "`mai-server install` installs it.")
     try:
         control.launch(name, replace(server_request(resolved, plan, idle_seconds=idle_seconds), passing=True))
-        yield _ready(_wait(name, tell, lambda: None), started=True)
+        yield control.ready(_wait(name, tell, lambda: None), started=True)
     finally:
         control.stop(name)

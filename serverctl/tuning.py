@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from foundation.errors import MaiError
 from foundation.printing import counted
-from serverctl.earlier_starts import keep_adjustments
+from foundation.processes import signals_raise
 from serverctl.load.bench.measure import measure
 from serverctl.load.bench.report import Report
 from serverctl.load.bench.workload import Load, Workload
@@ -21,13 +20,12 @@ from serverctl.load.tune.advice import Advice, Reading
 from serverctl.load.tune.bottleneck import enough, limits
 from serverctl.load.tune.trial import SeenLoad, Shape, Verdict, judge, noting, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, snapshot_of
+from serverctl.planning import keep_adjustments
 from serverctl.process import control, probe
 from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare
 from serverctl.process.state import Folder, State, current_state
 
-#: Signals that stop a program.
-_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: Interval between two snapshots of a load, seconds.
 _LOOK_EVERY = 0.5
 #: Longest observation of a current load, while too few of its requests have ended, seconds.
@@ -168,7 +166,7 @@ def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> l
     if reading.shapes:  # the clients' own requests, rather than a guess
         workload = SeenLoad(reading.shapes, workload.requests, workload.concurrency, workload.max_tokens)
     tried: list[Tried] = []
-    with ending_by_interrupt(), folder.restarting():
+    with signals_raise(KeyboardInterrupt), folder.restarting():
         _wait_empty(change, state)
         change.say(f"Measuring as it is: {counted(workload.requests, 'request')}, {workload.concurrency[0]} at once.")
         before = _bench(control.endpoint_of(state), workload)
@@ -218,9 +216,7 @@ def _try(change: Change, advice: Advice, before: Report, workload: Load) -> Trie
             _forget(change.request)
         if not kept and not is_back:
             change.say("Going back.")
-            state = _restart(change, change.request)
-            if control.as_ready(state) is None:
-                raise control.failure_of(state)
+            control.ready(_restart(change, change.request))
 
 
 def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:
@@ -242,17 +238,3 @@ def _forget(request: ServerRequest) -> None:
     with contextlib.suppress(MaiError):
         prepared = prepare(request, request.goal)
         keep_adjustments(prepared.plan, request.goal, prepared.capabilities.version)
-
-
-@contextmanager
-def ending_by_interrupt() -> Iterator[None]:
-    """Raise KeyboardInterrupt also for SIGTERM and the end of the terminal, so that cleanup runs."""
-    before = {number: signal.getsignal(number) for number in _ENDINGS[1:]}
-    heeded = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # respect nohup
-    for number in heeded:
-        signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number in heeded:
-            signal.signal(number, before[number])

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from foundation.endpoints import is_loopback
 from foundation.errors import MaiError
-from serverctl.hardware.nvml import GpuUse, gpu_use
+from serverctl.hardware.nvidia import GpuUse, gpu_use
 from serverctl.load.client import Endpoint
 from serverctl.load.health import Judged, judge
 from serverctl.load.metrics import ServerMetrics, parse_metrics, parse_window

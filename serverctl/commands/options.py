@@ -10,8 +10,7 @@ from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.settings import KNOBS, parse_assignments
-from serverctl.planning import load_presets
-from serverctl.resolve import Resolved, resolve
+from serverctl.planning import Resolved, load_presets, resolve
 
 
 def add_hardware(parser: argparse.ArgumentParser) -> None:

@@ -16,8 +16,7 @@ from foundation.errors import UsageError
 from foundation.families import family_data, family_folder, family_names
 from serverctl.diagnose.stages import Stage
 from serverctl.export.common import Document, Source, flag_groups, program_words, template
-from serverctl.hardware.facts import GIB
-from serverctl.hardware.supported import CannotPlanError
+from serverctl.hardware.facts import GIB, CannotPlanError
 from serverctl.planning import plan_for
 from serverctl.process import api_key_gate as gate
 from serverctl.vllm.builds import Build, builds

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from foundation.errors import UsageError
 from serverctl.export.common import Document, Server, Source, commented, exports, flag_groups, program_words, template
-from serverctl.hardware.facts import Hardware
-from serverctl.hardware.supported import CannotPlanError, usable_cards
+from serverctl.hardware.facts import CannotPlanError, Hardware, usable_cards
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.group import Group, groups

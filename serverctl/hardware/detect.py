@@ -12,7 +12,7 @@ from pathlib import Path
 
 from serverctl.hardware import nvidia, other_vendors
 from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware
-from serverctl.hardware.nvml import NvmlAnswer, ask_nvml
+from serverctl.hardware.nvidia import NvmlAnswer, ask_nvml
 
 #: Timeout of a tool, seconds: ten times what it needs. With a broken driver it can hang for minutes.
 TOOL_SECONDS = 5.0

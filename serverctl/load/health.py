@@ -6,7 +6,7 @@ from functools import cache
 
 from foundation.configs import load_config
 from serverctl.hardware.facts import GIB
-from serverctl.hardware.nvml import GpuUse
+from serverctl.hardware.nvidia import GpuUse
 from serverctl.load.metrics import ServerMetrics
 from serverctl.plan.memory import KvUse, judge_kv
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from serverctl.models.defects import Place
-from serverctl.models.safetensors import BrokenFileError, Tensor, read_tensors
+from serverctl.models.defects import BrokenFileError, Place, Tensor, read_tensors
 
 _BEGINS = ("base_model.model.", "model.language_model.", "language_model.model.", "language_model.", "model.")
 _REMEDY = "Name the adapter that was trained for this model, or leave out --lora-modules."
@@ -74,15 +73,18 @@ def _weights(place: Place) -> Mapping[str, tuple[int, ...]]:
 
 def _named(flags: Sequence[str]) -> Iterator[tuple[str, Path]]:
     """Yield the name and folder of each adapter: `name=folder`, or JSON with "name" and "path"."""
-    inside = False
-    for word in flags:
-        own, text = word.startswith("--"), word
-        if own:
-            flag, _, text = word.partition("=")
-            inside = flag == "--lora-modules"
-        if not inside:
-            continue
+    for text in flag_values(flags, "--lora-modules"):
         with suppress(ValueError, KeyError, TypeError):
             named = dict(zip(("name", "path"), text.split("=", 1), strict=False))
             adapter = json.loads(text) if text.startswith("{") else named
             yield str(adapter["name"]), Path(str(adapter["path"])).expanduser()
+
+
+def flag_values(words: Sequence[str], flag: str) -> Iterator[str]:
+    """Yield the values of a flag in a command line, as `--flag value ...` or `--flag=value`."""
+    inside = False
+    for word in words:
+        name, sign, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        inside = name == flag if name else inside
+        if inside and (sign or not name):
+            yield value

@@ -1,11 +1,9 @@
 """Checks all files of a model before a start, without the network and in well under a second."""
 
-import hashlib
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,18 +12,14 @@ from urllib.request import getproxies
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import read_json_object
-from serverctl.models.defects import Defect, Place, is_known, read_object
+from serverctl.models.defects import BrokenFileError, Defect, Place, check_beginning, is_known, read_object
 from serverctl.models.find import cached_snapshot, hub_is_off, look_for_hub, repo_folder
 from serverctl.models.model import Model
-from serverctl.models.safetensors import BrokenFileError
 from serverctl.models.shape import Shape, VisionShape, read_shape
-from serverctl.models.tokenizer import check_tokenizer
 from serverctl.models.weights import check_weights
 
 #: Optional files of a model. If they exist, they must be JSON.
 _OPTIONAL = ("generation_config.json", "special_tokens_map.json", "added_tokens.json", "video_preprocessor_config.json")
-#: Comments and raw blocks of a Jinja template.
-_ASIDE = re.compile(r"\{#.*?#\}|\{%[-+]?\s*raw\b.*?endraw\s*[-+]?%\}", re.DOTALL)
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 
@@ -63,10 +57,10 @@ def check_files(place: Place, flags: Sequence[str] = ()) -> list[Defect]:
         return [place.unfit(strange)]
     parts = {
         "weights": check_weights(place, config, shape),
-        "tokenizer": check_tokenizer(place, config, shape.text.vocabulary),
+        "tokenizer": _tokenizer(place, config, shape.text.vocabulary),
         "processor": _processor(place, config, shape),
         "template": _template(place, config),
-        "rest": (*_optional(place), *_changed(place)),
+        "rest": _optional(place),
     }
     return [defect for part, defects in parts.items() if part not in skipped for defect in defects]
 
@@ -203,21 +197,8 @@ def _foreign_template(path: Path, marks: Sequence[str]) -> Iterator[str]:
         raise BrokenFileError("is no text: it is damaged") from None
     if not text.strip():
         raise BrokenFileError("is empty")
-    if path.suffix == ".jinja" and _ends_within(text):
-        raise BrokenFileError("is cut off: it ends within a tag or a block")
     if marks and not any(mark in text for mark in marks):
         yield f"{path.name} writes none of the tokenizer's own marks, as {marks[0]},"
-
-
-def _ends_within(template: str) -> bool:
-    template = _ASIDE.sub("", template)
-    last = max(template.rfind(begin) for begin in ("{%", "{{", "{#"))
-    if last >= 0 and not any(end in template[last + 2 :] for end in ("%}", "}}", "#}")):
-        return True
-    return any(
-        len(re.findall(rf"{{%[-+]?\s*{word}\b", template)) > len(re.findall(rf"{{%[-+]?\s*end{word}\b", template))
-        for word in ("for", "if", "macro")
-    )
 
 
 def _optional(place: Place) -> Iterator[Defect]:
@@ -271,40 +252,64 @@ def _said(config: Mapping[str, Any], *names: str) -> Iterator[tuple[str, Any]]:
     return ((name, part[name]) for name in names for part in parts if part.get(name) is not None)
 
 
-#: Files above this size are not hashed, bytes: they are weights. A tokenizer of 262,144 tokens has 33 MB.
-_MOST_BYTES = 40 * 1024**2
-_MARK = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_TOKENIZER, _SETTINGS = "tokenizer.json", "tokenizer_config.json"
+#: Entries of config.json with the ids of special tokens.
+_SPECIAL = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
 
 
-def _changed(place: Place) -> Iterator[Defect]:
-    """Yield a defect for each small file that differs from the hub's: damaged or edited. These do not stop a start.
-
-    The hub's client keeps the hash of each downloaded file: SHA-256 for Git LFS files, the SHA-1 of the Git blob for
-    others. In the cache it is the name of the file that the snapshot links to. For a local folder it is in
-    `.cache/huggingface/download`.
-    """
-    for path in sorted(place.folder.glob("*")):
-        mark = _mark_of(path)
-        if mark is None:
-            continue
-        with suppress(OSError):  # other checks report unreadable files
-            if path.stat().st_size > _MOST_BYTES:
-                continue
-            data = path.read_bytes()
-            blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False)
-            if (hashlib.sha256(data) if len(mark) == 64 else blob).hexdigest() != mark:
-                what = f"{path.name} in {place.name} is not as the hub has it"
-                yield Defect(what, "if nobody edited it on purpose, delete it and download it again", stops=False)
+def _tokenizer(place: Place, config: Mapping[str, Any], vocabulary: int) -> Iterator[Defect]:
+    """Yield the defects of a tokenizer; `vocabulary` is the number of rows of the model's embeddings."""
+    sets = load_config("files.toml")["tokenizers"]
+    tokenizer_files = next((files for files in sets if all((place.folder / file).is_file() for file in files)), None)
+    if tokenizer_files is None:
+        yield place.missing(_TOKENIZER)
+        return
+    for file in (*tokenizer_files, *([_SETTINGS] if (place.folder / _SETTINGS).exists() else ())):
+        yield from place.found(file, _foreign_tokens(place, file, config, vocabulary))
 
 
-def _mark_of(path: Path) -> str | None:
-    """Return the hash that the hub's client recorded for a file; None without one."""
-    try:
-        mark = path.resolve(strict=True).name
-        if path.is_symlink() and _MARK.fullmatch(mark):
-            return mark
-        beside = path.parent / ".cache" / "huggingface" / "download" / f"{path.name}.metadata"
-        mark = beside.read_text(encoding="ascii").splitlines()[1].strip()
-    except (OSError, RuntimeError, ValueError, IndexError):  # RuntimeError: a loop of links (Python 3.11, 3.12)
-        return None
-    return mark if _MARK.fullmatch(mark) else None
+def _foreign_tokens(place: Place, file: str, config: Mapping[str, Any], vocabulary: int) -> Iterator[str]:
+    """Yield a clause if a file is of another model. Raises BrokenFileError, OSError."""
+    if not file.endswith(".json"):
+        with (place.folder / file).open("rb") as opened:
+            check_beginning(opened.read(512), (place.folder / file).stat().st_size)
+        return
+    found = read_object(place, file)
+    if file != _TOKENIZER:
+        return
+    model = found["model"] if isinstance(found.get("model"), dict) else {}
+    words, merges = model.get("vocab"), model.get("merges")
+    if not words or not isinstance(words, dict | list):
+        raise BrokenFileError("has no vocabulary: it is damaged")
+    if model.get("type") == "BPE" and len(words) > 1024 and not merges:
+        raise BrokenFileError("has words and no merges: it is damaged")
+    # In a unigram model's list, a token's id is its index.
+    numbered = words if isinstance(words, dict) else {"": len(words) - 1}
+    tokens = [token.get("id") for token in _listed(found.get("added_tokens")) if isinstance(token, dict)]
+    added = [number for number in tokens if isinstance(number, int)]
+    most = max((number for number in (*numbered.values(), *added) if isinstance(number, int)), default=0)
+    if most >= vocabulary:
+        yield f"{file} has tokens up to number {most:,}, and config.json says {vocabulary:,} tokens"
+        return
+    if not is_known(config):
+        return
+    if isinstance(words, dict) and not _in_order(words, merges):
+        raise BrokenFileError("does not number its words in the order in which they are merged: it is damaged")
+    special = {*added, *(number for word, number in numbered.items() if word.startswith("<"))}
+    for name in _SPECIAL:
+        number = config.get(name)
+        if isinstance(number, int) and number not in special:
+            yield f"config.json says that {name} is {number:,}, and {file} has no such token"
+            return
+
+
+def _in_order(words: Mapping[str, Any], merges: object) -> bool:
+    """Return whether token ids follow the order of the merges, as in all of Qwen's byte-level vocabularies."""
+    pairs = (merge.split(" ") if isinstance(merge, str) else _listed(merge) for merge in _listed(merges))
+    joined = ("".join(pair) for pair in pairs if len(pair) == 2 and all(isinstance(part, str) for part in pair))
+    numbers = [number for word in joined if isinstance(number := words.get(word), int)]
+    return all(one <= other for one, other in pairwise(numbers))
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -13,9 +13,8 @@ from typing import Any
 
 from foundation.configs import config_names, load_config
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.models.defects import Place, read_object
+from serverctl.models.defects import BrokenFileError, Place, read_object
 from serverctl.models.model import SHORT_ANSWER, Model, Quantized
-from serverctl.models.safetensors import BrokenFileError
 from serverctl.models.shape import read_shape
 
 #: Pixel limits of a model without preprocessor_config.json: those of Qwen3-VL on the hub.

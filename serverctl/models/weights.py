@@ -9,8 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from foundation.configs import load_config
-from serverctl.models.defects import Defect, Place, is_known, read_object
-from serverctl.models.safetensors import BrokenFileError, Tensor, check_beginning, read_tensors, strange_tensor
+from serverctl.models.defects import (
+    BrokenFileError,
+    Defect,
+    Place,
+    Tensor,
+    check_beginning,
+    is_known,
+    read_object,
+    read_tensors,
+    strange_tensor,
+)
 from serverctl.models.shape import Shape
 
 INDEX = "model.safetensors.index.json"

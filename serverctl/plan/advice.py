@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from serverctl.hardware.facts import GIB, Gpu
-from serverctl.hardware.supported import WAYS_OUT, CannotPlanError
+from serverctl.hardware.facts import GIB, WAYS_OUT, CannotPlanError, Gpu
 from serverctl.models.model import SPOKEN, Model
 from serverctl.plan.draft import (
     ANSWER_TOKENS,
@@ -14,11 +13,10 @@ from serverctl.plan.draft import (
     Candidate,
     too_long,
 )
-from serverctl.plan.goal import Goal
+from serverctl.plan.goal import Goal, PlanInputs
 from serverctl.plan.group import Group
 from serverctl.plan.settings import Settings, names_flag
 from serverctl.plan.speed import most_tokens_a_second
-from serverctl.plan.tables import PlanInputs
 
 #: User settings that can be the reason why nothing fits.
 _OWN = (

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from serverctl.hardware.facts import Gpu, Hardware
-from serverctl.hardware.supported import CannotPlanError, usable_cards
+from serverctl.hardware.facts import CannotPlanError, Gpu, Hardware, usable_cards
 from serverctl.models.model import Precision
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.group import Group, groups

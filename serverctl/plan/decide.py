@@ -6,19 +6,17 @@ from itertools import chain, combinations, product
 from typing import TypeVar
 
 from foundation.errors import UsageError
-from serverctl.hardware.facts import Hardware
-from serverctl.hardware.supported import CannotPlanError, usable_cards
+from serverctl.hardware.facts import CannotPlanError, Hardware, usable_cards
 from serverctl.models.model import Model, Precision
 from serverctl.plan.advice import does_not_fit, notes_for, warnings_for
 from serverctl.plan.draft import LATENCY_TP_PARAMETERS, Candidate, Layout, answer_rooms
 from serverctl.plan.env import environment, takes_names
-from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.goal import Goal, Plan, PlanInputs, Tables
 from serverctl.plan.group import Group, groups
 from serverctl.plan.kinds.cpu import plan_cpu
 from serverctl.plan.kinds.gaudi import plan_gaudi
 from serverctl.plan.kinds.gpu import compose, eight_bits
 from serverctl.plan.quantization import check_quantization, wished_ways
-from serverctl.plan.tables import PlanInputs, Tables
 from serverctl.plan.user_flags import absorbed
 
 _T = TypeVar("_T")

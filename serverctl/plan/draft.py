@@ -6,14 +6,12 @@ from typing import Any
 
 from foundation.errors import UsageError
 from foundation.printing import counted
-from serverctl.hardware.facts import Gpu
-from serverctl.hardware.supported import CannotPlanError
+from serverctl.hardware.facts import CannotPlanError, Gpu
 from serverctl.models.model import LONG_ANSWER, SHORT_ANSWER, Model, Precision
-from serverctl.plan.goal import Plan, Reason
+from serverctl.plan.goal import Plan, PlanInputs, Reason
 from serverctl.plan.group import Group
 from serverctl.plan.memory import Budget
 from serverctl.plan.settings import Settings, names_flag
-from serverctl.plan.tables import PlanInputs
 
 #: Contexts to choose from, in tokens. The smallest holds one 1080p screenshot, a prompt and an answer.
 CONTEXT_STEPS = (6144, 8192, 12_288, 16_384, 24_576, 32_768, 65_536, 131_072)

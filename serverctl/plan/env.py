@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from serverctl.hardware.facts import Gpu
-from serverctl.plan.goal import Plan, Reason
+from serverctl.plan.goal import Plan, Preset, Reason
 from serverctl.plan.settings import Settings
-from serverctl.plan.tables import Preset
 
 #: vLLM's default limit for request bodies (VLLM_HTTP_MAX_REQUEST_BODY_SIZE), bytes.
 _DEFAULT_BODY = 32 * 1024**2

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from serverctl.hardware.facts import GIB, Gpu, Hardware
 from serverctl.models.model import Model
-from serverctl.plan.tables import Preset
+from serverctl.plan.goal import Preset
 
 #: Free memory to leave beyond vLLM's share, GiB. With too little, vLLM does not start ("Free memory on device ... is
 #: less than desired").

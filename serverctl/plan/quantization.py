@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foundation.errors import UsageError
-from serverctl.hardware.supported import CannotPlanError
+from serverctl.hardware.facts import CannotPlanError
 from serverctl.models.model import SPOKEN, Model, Precision
 from serverctl.plan.settings import names_flag
 

@@ -15,12 +15,18 @@ from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
 from foundation.processes import is_alive, send_signal, wait_gone
 from serverctl.load.client import Endpoint
-from serverctl.load.metrics import ServerMetrics
 from serverctl.paths import servers_root
-from serverctl.process import probe
-from serverctl.process.cleanup import end_left_behind
 from serverctl.process.request import Change, ServerRequest, is_one_of, read_request
-from serverctl.process.state import LIVE, Folder, State, cannot_write, current_state, full_disk, has_room
+from serverctl.process.state import (
+    LIVE,
+    Folder,
+    State,
+    cannot_write,
+    current_state,
+    end_left_behind,
+    full_disk,
+    has_room,
+)
 
 #: Interval at which a waiting client reads the state, seconds.
 _POLL = 0.05
@@ -221,6 +227,14 @@ def as_ready(state: State, started: bool = False) -> ReadyServer | None:
     return ReadyServer(state.name, state.url, key, state.model, state.family, **limits, started=started)
 
 
+def ready(state: State, started: bool = False) -> ReadyServer:
+    """Return a server's address, key and limits. Raises MaiError with the reason if it is not ready."""
+    server = as_ready(state, started)
+    if server is None:
+        raise failure_of(state)
+    return server
+
+
 def model_names(state: State) -> set[str]:
     """Return the names of a server's model in lower case; empty while the server has not chosen one."""
     names = {state.model, state.source}
@@ -243,11 +257,6 @@ def _states(model: str | None = None) -> list[State]:
     """Return the state of every server, or of those with a model, the default one first."""
     states = [current_state(Folder(name)) for name in ordered_names()]
     return [state for state in states if model is None or serves(state, model)]
-
-
-def metrics_of(state: State) -> ServerMetrics | None:
-    """Return a ready server's metrics; None if it does not answer."""
-    return probe.read_metrics(endpoint_of(state), 1.0) if state.is_ready else None
 
 
 def endpoint_of(state: State) -> Endpoint:

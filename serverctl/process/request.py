@@ -1,5 +1,8 @@
 """The request for a server, stored on disk by `up`. The supervisor and other commands read it."""
 
+import re
+import stat
+import sys
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -12,13 +15,35 @@ from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import render
 from serverctl.plan.settings import check_value
-from serverctl.planning import plan_for
-from serverctl.process.key_file import read_key
-from serverctl.resolve import Resolved, resolve
+from serverctl.planning import Resolved, plan_for, resolve
 from serverctl.vllm.capabilities import Capabilities, installed
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+#: Characters that pass unchanged through HTTP headers, environments and the configuration of routers.
+_KEY = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
+
+
+def read_key(name: str | None) -> str:
+    """Return the key in a file, or on standard input for "-"; "" without a name. Raises UsageError."""
+    if name is None:
+        return ""
+    path = Path(name).expanduser()
+    try:
+        text = sys.stdin.readline() if name == "-" else path.read_text(encoding="utf-8")
+        mode = 0 if name == "-" else path.stat().st_mode
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The key file {name} cannot be read: {error}.", "Is the name right?") from error
+    if stat.S_ISREG(mode) and mode & 0o077:
+        raise UsageError(f"Other users may read or change the key file {path}.", f"`chmod 600 {path}` ends that.")
+    key = text.strip()
+    if not _KEY.fullmatch(key):
+        raise UsageError(
+            f"The key file {name} holds no key: one line of 16 to 512 letters, digits and . _ ~ + / = - is wanted.",
+            "`openssl rand -hex 24` makes one.",
+        )
+    return key
 
 
 @dataclass(frozen=True, slots=True)

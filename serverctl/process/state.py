@@ -1,4 +1,7 @@
-"""A server's folder and its state: a small JSON file that the supervisor writes and other processes read."""
+"""A server's folder and its state: a small JSON file that the supervisor writes and other processes read.
+
+All processes of a server carry a mark in their environment, by which leftovers are found and killed.
+"""
 
 import contextlib
 import fcntl
@@ -12,13 +15,42 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Strict, ValidationError
+from pydantic import BaseModel, ConfigDict, Strict
 
 from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.files import is_full, overwrite, read_json_object, write_atomically
-from foundation.processes import ProcessIdentity, identity_of, is_alive, marked_processes, read_identity
+from foundation.files import is_full, read_json_object, write_atomically
+from foundation.processes import (
+    ProcessIdentity,
+    end_marked,
+    identity_of,
+    is_alive,
+    marked_processes,
+    read_identity,
+    wait_gone,
+)
 from serverctl.paths import servers_root
-from serverctl.process.cleanup import MARK
+
+#: Environment variable of every process of a server; its value is random and unique to one start.
+MARK = "MAI_SERVER_RUN"
+#: Wait this long for a guardian whose supervisor died: it kills everything, even processes that lost the mark.
+_GUARDIAN_SECONDS = 5.0
+
+
+def kill_marked(mark: str) -> list[int]:
+    """Kill all processes with the mark, and return their PIDs."""
+    return end_marked(MARK, mark) if mark else []
+
+
+def end_left_behind(guardian: ProcessIdentity | None, mark: str) -> list[int]:
+    """Kill the leftovers of a dead supervisor's server, and return their PIDs.
+
+    The guardian gets some time to do it; then all processes with the mark are killed.
+    """
+    seen = [process.pid for process in marked_processes(MARK, mark)] if mark else []
+    if guardian is not None:
+        wait_gone(guardian, _GUARDIAN_SECONDS)
+    return sorted({*seen, *kill_marked(mark)})
+
 
 Phase: TypeAlias = Literal[
     "stopped", "planning", "waiting", "starting", "probing", "ready", "degraded", "restarting", "asleep", "stopping",
@@ -123,8 +155,6 @@ def failure_json(kind: str, title: str, cause: str = "", remedy: str = "", evide
     return {"kind": kind, "title": title, "cause": cause, "remedy": remedy, "evidence": evidence}
 
 
-#: Fields of the state that are dropped on a full disk.
-_LEFT_OUT: dict[str, Any] = {"plan": {}, "report": {}, "stage_at": {}, "limits": {}}
 #: With less free space than this a disk counts as full, bytes: a start writes its log and its state.
 _ROOM = 2 * 1024**2
 
@@ -191,16 +221,8 @@ class Folder:
     def read(self) -> State | None:
         """Return the state as it was last written; None if it is missing or cannot be read."""
         try:
-            written = self.state_file.read_bytes()
-            try:
-                state = State.model_validate_json(written)
-            except ValidationError as error:  # the other entries still say which processes are ours
-                broken = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
-                if "phase" in broken:
-                    return None
-                kept = {name: value for name, value in json.loads(written).items() if name not in broken}
-                state = State.model_validate_json(json.dumps(kept))
-        except (OSError, ValueError, AttributeError, RecursionError):
+            state = State.model_validate_json(self.state_file.read_bytes())
+        except (OSError, ValueError):
             return None
         state.name = self.name
         return state
@@ -246,17 +268,8 @@ class Folder:
             yield
 
     def write(self, state: State) -> None:
-        """Replace the state file atomically. Raises OSError.
-
-        On a full disk, overwrite the old file in place with a shortened state, so that waiting clients see the end.
-        """
-        try:
-            write_atomically(self.state_file, state.model_dump_json())
-        except OSError as error:
-            if not is_full(error):
-                raise
-            short = state.model_copy(update={**_LEFT_OUT, "events": state.events[-2:]})
-            overwrite(self.state_file, short.model_dump_json().encode())
+        """Replace the state file atomically. Raises OSError."""
+        write_atomically(self.state_file, state.model_dump_json())
 
     def key(self) -> str:
         """Return the key of the API; "" if there is none."""
@@ -339,12 +352,3 @@ def current_state(folder: Folder) -> State:
             remedy if left else "`mai-server up` starts a new one.",
         )
     return state
-
-
-def file_stamp(path: Path) -> tuple[int, int] | None:
-    """Return a value that changes with the file; None if it does not exist."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns

@@ -10,8 +10,7 @@ from typing import Any
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 from foundation.files import read_json_object
-from serverctl.hardware.facts import Driver, Hardware
-from serverctl.hardware.supported import WAYS_OUT, CannotPlanError, usable_cards
+from serverctl.hardware.facts import WAYS_OUT, CannotPlanError, Driver, Hardware, usable_cards
 from serverctl.paths import environments_root
 
 #: File in an environment that marks it as complete and checked.

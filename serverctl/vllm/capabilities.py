@@ -159,11 +159,12 @@ def _site_packages(python: Path) -> list[Path]:
     return sorted(root.glob("lib/python*/site-packages")) + sorted(root.glob("Lib/site-packages"))
 
 
-def ask_parser(python: Path) -> dict[str, Any]:
-    """Run `parser_dump.py` in an environment, and return its document.
+def ask_parser(python: Path, folder: Path | None = None) -> dict[str, Any]:
+    """Run `parser_dump.py` in an environment, and return its document. A vLLM in `folder` replaces the installed one.
 
     Raises EnvironmentLacksError with the last error line if vLLM is missing or cannot be imported.
     """
+    quiet = {"CUDA_VISIBLE_DEVICES": "", "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
     try:
         done = subprocess.run(
             [str(python), str(_DUMP)],
@@ -172,7 +173,7 @@ def ask_parser(python: Path) -> dict[str, Any]:
             errors="replace",
             timeout=_DUMP_SECONDS,
             check=False,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"},
+            env={**os.environ, **quiet, **({} if folder is None else {"PYTHONPATH": str(folder)})},
         )
     except OSError as error:
         raise EnvironmentLacksError(
@@ -192,7 +193,8 @@ def ask_parser(python: Path) -> dict[str, Any]:
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     reason = lines[-1][:300] if lines else f"exit status {done.returncode}"
     raise EnvironmentLacksError(
-        f"The vLLM of {python} cannot be used: {reason}", "`mai-server install` makes an environment that works."
+        f"The vLLM of {folder or python} cannot be used: {reason}",
+        "`mai-server install` makes an environment that works.",
     )
 
 

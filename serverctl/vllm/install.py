@@ -13,10 +13,8 @@ import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
+from foundation.processes import signals_raise
 from serverctl.paths import free_disk_gib, state_root
 from serverctl.vllm.builds import MARK, Build, environment_folder, python_of, read_mark
 from serverctl.vllm.capabilities import ask_parser
@@ -77,7 +76,7 @@ def install(
     """
     folder = folder or environment_folder(build)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _only_one(folder.parent), _signals_as_stops():
+    with _only_one(folder.parent), signals_raise(_stopped):
         mark, lock = read_mark(folder), lock_of(build)
         locked = lock and hashlib.sha256(lock.read_bytes() + (build.torch or "").encode()).hexdigest()
         if mark is not None and not again and mark.get("lock") == locked:
@@ -203,24 +202,8 @@ def with_version(build: Build, version: str) -> Build:
     return replace(build, version=version, packages=packages, about=about, lock=None)
 
 
-@contextlib.contextmanager
-def _signals_as_stops() -> Iterator[None]:
-    """Raise StoppedError in the block on SIGTERM and SIGHUP, so that it cleans up as after Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        raise StoppedError("Stopped by a signal.", "Nothing of it is left; the same command begins anew.")
-
-    wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
-    for number in wanted:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number in wanted:
-            signal.signal(number, signal.SIG_DFL)
+def _stopped() -> StoppedError:
+    return StoppedError("Stopped by a signal.", "Nothing of it is left; the same command begins anew.")
 
 
 @contextlib.contextmanager

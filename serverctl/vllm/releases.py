@@ -5,7 +5,6 @@ files) in an environment with another vLLM. Versions of torch and transformers c
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import EnvironmentLacksError
+from serverctl.vllm.capabilities import ask_parser
 
-_DUMP = Path(__file__).with_name("parser_dump.py")
 _WANTED = {".py", ".json", ".jinja", ".txt", ".typed", ".toml", ".yaml"}
 _FACTS = "requires.json"
-#: Number of runs of the dump, and so of missing packages to download for a release.
+#: Maximum number of missing packages to download for a release.
 _MOST_MISSING = 8
 
 
@@ -65,38 +64,23 @@ class Releases:
         return folder
 
     def document(self, folder: Path) -> dict[str, Any]:
-        """Return the output of `parser_dump.py` for the release in a folder, with the versions that it requires."""
-        return {**self.run(folder), **json.loads((folder / _FACTS).read_text(encoding="utf-8"))}
-
-    def run(self, folder: Path | None) -> dict[str, Any]:
-        """Return the output of `parser_dump.py` for the files in a folder, or for the installed vLLM if None.
+        """Return the output of `parser_dump.py` for the release in a folder, with the versions that it requires.
 
         Missing packages that the release requires are downloaded.
         """
-        environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-        environ.pop("PYTHONPATH", None)
-        if folder is not None:
-            environ["PYTHONPATH"] = str(folder)
-        reason = ""
-        for _ in range(_MOST_MISSING):
-            command = [str(self._python), str(_DUMP)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
-            if done.returncode == 0:
-                document: dict[str, Any] = json.loads(done.stdout)
-                return document
-            reason = (done.stderr.strip().splitlines() or ["nothing"])[-1][:300]
-            missing = re.search(r"ModuleNotFoundError: No module named '([A-Za-z0-9_]+)", done.stderr)
-            if folder is None or missing is None:
-                break
-            name = missing[1].replace("_", "-")
-            wanted = _requirements(folder)
-            if name not in wanted or (folder / missing[1]).exists():
-                break
+        wanted, tried = _requirements(folder), set[str]()
+        while True:
+            try:
+                dump = ask_parser(self._python, folder)
+                return {**dump, **json.loads((folder / _FACTS).read_text(encoding="utf-8"))}
+            except EnvironmentLacksError as error:
+                missing = re.search(r"ModuleNotFoundError: No module named '([A-Za-z0-9_]+)", error.what)
+                name = missing[1].replace("_", "-") if missing else ""
+                if name not in wanted or name in tried or len(tried) == _MOST_MISSING:
+                    raise
+            tried.add(name)
             self._say(f"getting {name}, which this release asks for")
             self._pip("install", "--no-deps", "--target", str(folder), f"{name}{wanted[name]}")
-        raise EnvironmentLacksError(
-            f"The parser of this vLLM could not be built: {reason}", f"{self._python} may lack what this release needs."
-        )
 
     def _required(self, folder: Path) -> dict[str, str | None]:
         """Return the required versions of torch, of CUDA (from torch's requirements) and of transformers."""

@@ -7,19 +7,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import httpx2
 import psutil
 
 from serverctl.plan.goal import Goal
 from serverctl.process import control
-from serverctl.process.cleanup import MARK
 from serverctl.process.request import ServerRequest
-from serverctl.process.state import Folder, State, current_state
+from serverctl.process.state import MARK, Folder, State, current_state
 
 STUBS = Path(__file__).parent
 ROOT = STUBS.parents[1]
@@ -221,6 +221,15 @@ class Machine:
         self.launch(name, goal, gpu)
         return self.wait(name, "ready", "failed", "stopped")
 
+    def refused(self, kind: str, starts: int, goal: Goal | None = None, gpu: bool = False) -> dict[str, Any]:
+        """Starts a server that fails with a kind of failure after so many starts and leaves nothing; tells why."""
+        state = self.up(goal=goal, gpu=gpu)
+        assert state.phase == "failed", state.message
+        assert state.failure is not None
+        assert (state.failure["kind"], len(self.starts)) == (kind, starts), state.failure
+        self.assert_nothing_left(10)
+        return state.failure
+
     def state(self, name: str = control.DEFAULT_NAME) -> State:
         return current_state(Folder(name))
 
@@ -264,6 +273,19 @@ class Machine:
             [sys.executable, "-m", "serverctl", *arguments],
             capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL, cwd=ROOT, **extra,
         )  # fmt: skip
+
+    def told(self, *arguments: str) -> Any:
+        """What `mai-server ... --json` prints where it succeeds. Flags of vLLM's follow a "--"."""
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        done = self.run(*arguments[:end], "--json", *arguments[end:])
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def ask(self, server: Mapping[str, Any], model: str = "", **more: Any) -> int:
+        """The status of a client's question to a server, as `up --json` tells it."""
+        asked = {"model": model or server["model"], "messages": [], **more}
+        key = {"Authorization": f"Bearer {server['api_key']}"}
+        return httpx2.post(f"{server['endpoint']}/chat/completions", json=asked, timeout=60, headers=key).status_code
 
     def begin(self, *arguments: str, **extra: Any) -> "subprocess.Popen[str]":
         """`mai-server ...` as a program of its own that goes on."""

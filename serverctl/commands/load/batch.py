@@ -13,6 +13,7 @@ from foundation.command_line import Parser
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
 from foundation.printing import counted, put_json, remark
+from foundation.processes import signals_raise
 from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.commands.progress import BarProgress
 from serverctl.load.client import MOST_CONNECTIONS, Endpoint, ServerGoneError, connect
@@ -163,7 +164,6 @@ def _answer_all(
         return batch.outcome
     if options.offline:
         from serverctl.endpoint import served
-        from serverctl.tuning import ending_by_interrupt
 
         model, flags = _engine(options)
         batch.fit = _fit(options, model)
@@ -171,7 +171,7 @@ def _answer_all(
             "throughput", model, progress.say,
             purpose="batch", flags=flags, vllm_python=options.python, idle_seconds=_IDLE_S,
         )  # fmt: skip
-        with ending_by_interrupt(), server as ready:
+        with signals_raise(KeyboardInterrupt), server as ready:
             own = Endpoint(ready.base_url, ready.api_key, ready.model)
             try:
                 return asyncio.run(

@@ -10,8 +10,7 @@ from foundation.errors import ExitStatus, MaiError
 from foundation.printing import put, put_json
 from serverctl.config import load_server_config
 from serverctl.hardware.detect import detect
-from serverctl.hardware.facts import GIB, Hardware
-from serverctl.hardware.supported import usable_cards
+from serverctl.hardware.facts import GIB, Hardware, usable_cards
 from serverctl.models.files import check_files, place_of, unfinished
 from serverctl.models.find import cache_folder, cached_snapshot, find_model, known_models
 from serverctl.paths import environments_root, free_disk_gib, state_root

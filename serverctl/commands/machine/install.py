@@ -7,7 +7,7 @@ from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put, put_json
 from serverctl.commands.progress import InstallProgress
 from serverctl.hardware.detect import detect
-from serverctl.hardware.supported import usable_cards
+from serverctl.hardware.facts import usable_cards
 from serverctl.vllm.builds import Build, build_for, builds, environment_folder, read_mark
 from serverctl.vllm.install import Installed, check_machine, check_space, install, remove, with_version
 

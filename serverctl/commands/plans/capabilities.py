@@ -14,7 +14,7 @@ from serverctl.config import load_server_config
 from serverctl.hardware.detect import detect
 from serverctl.paths import state_root
 from serverctl.plan.settings import KNOBS
-from serverctl.resolve import CPU_SNAPSHOT, NEWEST
+from serverctl.planning import CPU_SNAPSHOT, NEWEST
 from serverctl.vllm.builds import find_environment
 from serverctl.vllm.capabilities import installed_document, refreshed_document, snapshot_versions
 from serverctl.vllm.releases import NAMES, Drift, Releases, drift

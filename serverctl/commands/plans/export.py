@@ -19,9 +19,9 @@ from foundation.printing import put, put_json, put_text
 from serverctl.commands.options import add_beside, add_goal, add_hardware, hardware_of, resolve_options, split_flags
 from serverctl.export.common import Document, Source, check_secrets
 from serverctl.plan.goal import Plan
+from serverctl.planning import Resolved
 from serverctl.process import control
 from serverctl.process.state import Folder, current_state
-from serverctl.resolve import Resolved
 
 #: The formats of `configs/exports/formats.toml` by name.
 FORMATS: Mapping[str, Mapping[str, Any]] = load_config("exports/formats.toml")

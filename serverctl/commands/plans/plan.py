@@ -24,8 +24,7 @@ from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.plan.show import print_plan, shell_line, to_json
 from serverctl.plan.speed import speed_by_prompt
-from serverctl.planning import speed_table
-from serverctl.resolve import Resolved
+from serverctl.planning import Resolved, speed_table
 from serverctl.vllm.builds import how_to_install
 
 _EXAMPLES = """examples:

@@ -20,7 +20,7 @@ from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.diagnose.classify import classify_log
 from serverctl.diagnose.failures import Kind
 from serverctl.hardware.facts import GIB
-from serverctl.hardware.nvml import gpu_use
+from serverctl.hardware.nvidia import gpu_use
 from serverctl.load.client import Endpoint
 from serverctl.load.health import targets
 from serverctl.load.metrics import histogram, parse_window, quantile, read_samples

@@ -14,11 +14,10 @@ from serverctl.models.find import whole_name
 from serverctl.plan.goal import Goal
 from serverctl.plan.render import render
 from serverctl.plan.user_flags import absorbed
-from serverctl.planning import load_presets, plan_for
+from serverctl.planning import load_presets, plan_for, resolve
 from serverctl.process import control
 from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import LIVE, Folder, State, current_state
-from serverctl.resolve import resolve
 from serverctl.vllm.capabilities import installed
 
 #: The part of a server's status that a program needs to use it.
@@ -30,8 +29,7 @@ _OF_A_SERVER = (
 def report(states: list[State], as_json: bool) -> int:
     """Print the servers that became ready. Raises MaiError for the first server that did not."""
     for state in states:
-        if control.as_ready(state) is None:
-            raise control.failure_of(state)
+        control.ready(state)
     if as_json:
         documents = [server_json(state) for state in states]
         put_json(documents if len(documents) > 1 else documents[0], indent=1)

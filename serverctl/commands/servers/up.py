@@ -14,11 +14,10 @@ from serverctl.commands.options import add_beside, add_goal, cards_here, process
 from serverctl.commands.progress import InstallProgress, StartProgress
 from serverctl.commands.servers.running import found, report, restart, server_json
 from serverctl.plan.render import render
+from serverctl.planning import Resolved
 from serverctl.process import control
-from serverctl.process.key_file import read_key
-from serverctl.process.request import ServerRequest, server_request, with_swapped_models
+from serverctl.process.request import ServerRequest, read_key, server_request, with_swapped_models
 from serverctl.process.state import LIVE, Folder, State, current_state, made_key
-from serverctl.resolve import Resolved
 
 _EXAMPLES = """examples:
   mai-server up                              the best model for this machine

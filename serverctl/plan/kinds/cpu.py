@@ -1,7 +1,6 @@
 """Plans a server on the CPU: slow, meant for trying things out with a small model."""
 
-from serverctl.hardware.facts import GIB, size_in_words
-from serverctl.hardware.supported import CannotPlanError
+from serverctl.hardware.facts import GIB, CannotPlanError, size_in_words
 from serverctl.models.model import Model
 from serverctl.plan.advice import cache_warnings, speculation_warnings
 from serverctl.plan.draft import (
@@ -17,11 +16,10 @@ from serverctl.plan.draft import (
     too_long,
 )
 from serverctl.plan.env import environment
-from serverctl.plan.goal import Plan
+from serverctl.plan.goal import Plan, PlanInputs
 from serverctl.plan.group import Group
 from serverctl.plan.memory import Budget, cpu_budget
 from serverctl.plan.settings import Settings
-from serverctl.plan.tables import PlanInputs
 
 _SOURCE = "configs/memory.toml"
 

@@ -14,10 +14,9 @@ from serverctl.plan.draft import (
     Draft,
     Layout,
 )
-from serverctl.plan.goal import Goal
+from serverctl.plan.goal import CardLimits, Goal, PlanInputs
 from serverctl.plan.memory import CUDA_BLOCK, Budget, card_budget, measurement_key
 from serverctl.plan.settings import Settings
-from serverctl.plan.tables import CardLimits, PlanInputs
 
 _SOURCE = "vLLM 0.33 by card: docs/serving.md"
 

@@ -1,24 +1,26 @@
 """Refuses a start that cannot succeed: this vLLM does not know the model, or this machine lacks something."""
 
+import ast
+import json
 import os
 import re
 import resource
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from serverctl.hardware.facts import GIB
-from serverctl.models.adapters import check_adapters
-from serverctl.models.defects import Place, read_object
+from serverctl.models.adapters import check_adapters, flag_values
+from serverctl.models.defects import BrokenFileError, Place, read_object
 from serverctl.models.files import NoStartError, place_of, refuse_unknown_method
-from serverctl.models.safetensors import BrokenFileError
 from serverctl.plan.goal import Plan
 from serverctl.plan.settings import names_flag
 from serverctl.process.request import Prepared
 from serverctl.process.state import has_room
-from serverctl.vllm.own_source import rendered_by, words_in
 
 _LAYERS = "vllm/model_executor/layers"
 #: For entries of config.json, the source files that contain all their valid values.
@@ -134,12 +136,9 @@ def _template(place: Place, plan: Plan, python: Path) -> None:
 
 def _chosen_template(place: Place, flags: Sequence[str]) -> tuple[str, str]:
     """Return the name and the text of the template that vLLM uses; empty texts if no file has it."""
-    for position, word in enumerate(flags):
-        flag, sign, value = word.partition("=")
-        if flag == "--chat-template":
-            value = value if sign else "".join(flags[position + 1 : position + 2])
-            path = Path(value).expanduser()
-            return (value, path.read_text(encoding="utf-8")) if path.is_file() else ("", "")
+    for value in flag_values(flags, "--chat-template"):
+        path = Path(value).expanduser()
+        return (value, path.read_text(encoding="utf-8")) if path.is_file() else ("", "")
     jinja = place.folder / "chat_template.jinja"
     if jinja.is_file():
         return jinja.name, jinja.read_text(encoding="utf-8", errors="replace")
@@ -168,3 +167,38 @@ def _image_mark(place: Place) -> str:
     added = _object(place, "tokenizer.json").get("added_tokens")
     marks = [each for each in added if isinstance(each, Mapping) and each.get("id") == number] if added else []
     return _content(marks[0]) if marks and number is not None else ""
+
+
+_RENDER = Path(__file__).parents[2] / "vllm" / "render_template.py"
+#: Timeout for rendering a template, seconds. A template that takes longer is not judged.
+_RENDER_SECONDS = 30.0
+
+
+@cache
+def words_in(python: Path, *modules: str) -> frozenset[str]:
+    """Return all string constants of some modules, "vllm/model_executor/x.py"; none if one of them is not there."""
+    found: set[str] = set()
+    for module in modules:
+        path = next(iter(sorted(python.parent.parent.glob(f"lib/python*/site-packages/{module}"))), None)
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8")) if path else None
+        except (OSError, ValueError, SyntaxError):
+            tree = None
+        if tree is None:
+            return frozenset()
+        nodes = ast.walk(tree)
+        found |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return frozenset(found)
+
+
+def rendered_by(python: Path, template: str, variables: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    """Return the "text" or "error" of each conversation that `render_template.py` tries; empty if it cannot run."""
+    request = json.dumps({"template": template, "variables": dict(variables)})
+    with suppress(OSError, ValueError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            [str(python), "-I", str(_RENDER)], input=request, capture_output=True, text=True, errors="replace",
+            timeout=_RENDER_SECONDS, check=False,
+        )  # fmt: skip
+        found: Any = json.loads(done.stdout) if done.returncode == 0 else {}
+        return found if isinstance(found, dict) else {}
+    return {}

@@ -12,8 +12,8 @@ from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import TAIL, Failure, classify
 from serverctl.diagnose.stages import Stage, StartReport, advance, parse_line
 from serverctl.plan.env import LOG_LEVEL, hides_stages
-from serverctl.process.cleanup import MARK, kill_marked
 from serverctl.process.logs import MOST_LINE, LogWriter
+from serverctl.process.state import MARK, kill_marked
 
 _GUARDIAN = Path(__file__).with_name("guardian.py")
 #: Size of one read of the output, bytes.

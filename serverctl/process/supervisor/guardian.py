@@ -20,7 +20,7 @@ import time
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_PDEATHSIG = 1
-#: The mark of `cleanup.py`, which processes in other sessions keep.
+#: The mark of `state.py`, which processes in other sessions keep.
 _MARK = "MAI_SERVER_RUN"
 
 

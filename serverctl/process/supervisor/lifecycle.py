@@ -17,29 +17,34 @@ from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
-from serverctl.diagnose.stages import Stage, StartReport
-from serverctl.earlier_starts import keep_adjustments, measure, recall_adjustments
+from serverctl.diagnose.stages import Stage
 from serverctl.load.client import Endpoint, on_loopback
 from serverctl.models.files import NoStartError, needs_no_hub
-from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
-from serverctl.plan.show import limits_json, summary_json
+from serverctl.planning import keep_adjustments, measure, recall_adjustments
 from serverctl.process import api_key_gate as gate
 from serverctl.process import probe
-from serverctl.process.cleanup import end_left_behind
 from serverctl.process.load_record import LoadRecord
 from serverctl.process.logs import LogWriter
 from serverctl.process.request import Prepared, ServerRequest, prepare
-from serverctl.process.state import Download, Folder, State, cannot_write, failure_json, has_room
+from serverctl.process.state import Folder, State, cannot_write, end_left_behind, failure_json, has_room
 from serverctl.process.supervisor.before_start import refuse_hopeless
 from serverctl.process.supervisor.child import Child, server_env
 from serverctl.process.supervisor.door import Door
 from serverctl.process.supervisor.publisher import Publisher
 from serverctl.process.supervisor.readiness import Verdict, question
-from serverctl.process.supervisor.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
 from serverctl.process.supervisor.turns import FINISH, TICK, Turns
-from serverctl.process.supervisor.watchdog import StallWatch, Watchdog, timeouts
+from serverctl.process.supervisor.watchdog import (
+    StallWatch,
+    Watchdog,
+    back_off,
+    deaths_lately,
+    grace,
+    memory_wanted,
+    timeouts,
+    wait_for_memory,
+)
 
 #: Intervals of /health checks, seconds, while starting (cheap: the port is closed until the end) and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
@@ -80,7 +85,7 @@ class Owner:
             models=list(self._door.models), run=self._before.run,  # kept until the processes with this mark are gone
         )  # fmt: skip
         self._publisher = Publisher(folder, self.state, self._log, changed)
-        self._set, self._flush = self._publisher.set, self._publisher.flush
+        self._set = self._publisher.set
         self._set("planning", "Looking at the hardware and planning.")
 
     def stop(self) -> None:
@@ -231,20 +236,13 @@ class Owner:
 
     async def _life(self, prepared: Prepared, command: Command) -> Failure | None:
         """Run one start until its end. Return None if it was stopped, the failure otherwise."""
-        plan, state = prepared.plan, self.state
-        run = secrets.token_hex(8)
-        state.run, state.attempt, state.ready_at = run, state.attempt + 1, None
-        state.model = self._request.served_name or plan.model.name
+        state, run = self.state, secrets.token_hex(8)
+        state.run, state.model = run, self._request.served_name or prepared.plan.model.name
+        self._publisher.show_start(prepared, command)
         self._engine = on_loopback(self._engine_port, self._key, state.model)
-        state.source, state.family, state.vllm = plan.model.source, plan.model.family, prepared.capabilities.version
-        state.limits = limits_json(plan)
-        state.plan = summary_json(plan, command)
-        state.stage_at, state.report, state.download, state.stage, state.percent = {}, {}, None, "", None
-        state.heartbeat = None
-        self._set("starting", f"Starting {state.model} (start {state.attempt}).")
         self._log.write(f"mai-server: start {state.attempt}: {' '.join(command.argv())}")
         self._folder.open_gate()
-        child = Child(self._log, self._on_line, self._echo)
+        child = Child(self._log, self._publisher.show_stage, self._echo)
         argv = command.argv(self._request.vllm_python)
         try:
             await child.start(argv, server_env(os.environ, command.env, self._key, run), self._folder.path)
@@ -254,12 +252,12 @@ class Owner:
             return await self._watch(child, prepared)
         finally:
             self._door.disconnect()
-            self._set_process(None)
+            self._publisher.show_process(None)
             await child.end(0.1)
 
     async def _watch(self, child: Child, prepared: Prepared) -> Failure | None:
         """Wait until the child exits, hangs, or a stop is requested. Return None for a stop, the failure otherwise."""
-        self._set_process(child)
+        self._publisher.show_process(child)
         watchers = [
             asyncio.create_task(watcher)
             for watcher in (self._serve(child, prepared), self._look_around(child, prepared.plan))
@@ -299,11 +297,11 @@ class Owner:
 
     async def _look_around(self, child: Child, plan: Plan) -> Failure:
         """Keep the state file up to date. Return the failure if the start is stuck."""
-        stall = StallWatch(lambda: self._progress(child, plan), self._timeouts)
+        stall = StallWatch(lambda: self._publisher.progress(child, plan), self._timeouts)
         while True:
             await asyncio.sleep(TICK)
             if self.state.server_pid != child.server_pid:
-                self._set_process(child)
+                self._publisher.show_process(child)
             if not self._publisher.refresh():
                 self.stop()
             if self.state.ready_at is None and (silent := await stall.check()):
@@ -405,29 +403,6 @@ class Owner:
         if not await self._turns.sleep(back_off(len(self.state.deaths))):
             wanted = memory_wanted(step, failure, plan)
             await wait_for_memory(wanted, self._request.hardware, self._turns.sleep, self._timeouts.memory)
-
-    def _progress(self, child: Child, plan: Plan) -> tuple[object, ...]:
-        """Return values that change while a start makes progress: output lines, downloaded bytes."""
-        got = 0
-        if plan.model.local is None and child.report.stage < Stage.LOADED and "/" in plan.model.source:
-            got = downloaded_bytes(plan.model.source)
-            total = plan.model.checkpoint_bytes or plan.model.weight_bytes(plan.model.own_precision)
-            if got:
-                self.state.download = Download(bytes=got, total=max(total, got))
-        return child.lines, got
-
-    def _on_line(self, report: StartReport) -> None:
-        name = report.stage.name
-        if name not in self.state.stage_at:
-            self.state.stage_at[name] = time.time()
-        self.state.stage, self.state.percent = report.words, report.percent
-
-    def _set_process(self, child: Child | None) -> None:
-        self.state.guardian = child.guardian if child else None
-        self.state.server_pid = child.server_pid if child else None
-        if child is not None:
-            self.state.stage_at.setdefault("LAUNCHED", time.time())
-        self._flush()
 
     def _fail(self, failure: dict[str, Any], because: str) -> ExitStatus:
         self.state.failure = {**failure, "remedy": failure["remedy"] or because, "stopped_because": because}

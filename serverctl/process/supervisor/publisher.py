@@ -1,27 +1,31 @@
-"""Keeps a server's state file up to date while its supervisor runs."""
+"""Fills in a server's state while its supervisor runs, and keeps its file up to date."""
 
 import contextlib
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from serverctl.diagnose.stages import Stage, StartReport
+from serverctl.models.find import downloaded_bytes
+from serverctl.plan.goal import Plan
+from serverctl.plan.render import Command
+from serverctl.plan.show import limits_json, summary_json
 from serverctl.process.logs import LogWriter
-from serverctl.process.state import Folder, Phase, State, file_stamp
+from serverctl.process.request import Prepared
+from serverctl.process.state import Download, Folder, Phase, State
+from serverctl.process.supervisor.child import Child
 
 #: Interval between two checks that the folder still exists, seconds.
 _LOOK_EVERY = 1.0
 
 
 class Publisher:
-    """Writes the state after each change, and again if another program changed or removed the file.
-
-    `changed` is called with each new state.
-    """
+    """Writes the state after each change. `changed` is called with each new state."""
 
     def __init__(self, folder: Folder, state: State, log: LogWriter, changed: Callable[[State], None]) -> None:
         self._folder, self._state, self._log, self._changed = folder, state, log, changed
         self._written = ""
-        self._written_as: tuple[int, int] | None = None
-        self._lock = file_stamp(folder.lock_file)
+        self._lock = _inode(folder.lock_file)
         self._next_look = 0.0
         self._trouble = ""
 
@@ -38,20 +42,17 @@ class Publisher:
         text = self._state.model_dump_json()
         if text == self._written:
             return
-        self._written, self._written_as = text, None
+        self._written = text
         self._changed(self._state)
         with contextlib.suppress(OSError):
             self._folder.write(self._state)
-            self._written_as = file_stamp(self._folder.state_file)
 
     def refresh(self) -> bool:
         """Write the state if needed. Return False if the folder is gone, since clients could not find the server."""
         now, exists = time.monotonic(), True
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY
-            if file_stamp(self._folder.state_file) != self._written_as:
-                self._written = ""
-            if self._lock is not None and (file_stamp(self._folder.lock_file) or (0, 0))[0] != self._lock[0]:
+            if _inode(self._folder.lock_file) != self._lock:
                 self._state.note(time.time(), "Its folder was removed, so the server is stopped.")
                 exists = False
             if self._state.is_ready:
@@ -61,3 +62,43 @@ class Publisher:
                 self._state.note(time.time(), self._trouble)
         self.flush()
         return exists
+
+    def show_start(self, prepared: Prepared, command: Command) -> None:
+        """Write that another start begins, and what it starts."""
+        plan, state = prepared.plan, self._state
+        state.attempt, state.ready_at = state.attempt + 1, None
+        state.source, state.family, state.vllm = plan.model.source, plan.model.family, prepared.capabilities.version
+        state.limits, state.plan = limits_json(plan), summary_json(plan, command)
+        state.stage_at, state.report, state.download, state.stage, state.percent = {}, {}, None, "", None
+        state.heartbeat = None
+        self.set("starting", f"Starting {state.model} (start {state.attempt}).")
+
+    def show_stage(self, report: StartReport) -> None:
+        """Note the stage of a start. It is written at the next `refresh`."""
+        self._state.stage_at.setdefault(report.stage.name, time.time())
+        self._state.stage, self._state.percent = report.words, report.percent
+
+    def show_process(self, child: Child | None) -> None:
+        """Write which process serves; None for none."""
+        self._state.guardian = child.guardian if child else None
+        self._state.server_pid = child.server_pid if child else None
+        if child is not None:
+            self._state.stage_at.setdefault("LAUNCHED", time.time())
+        self.flush()
+
+    def progress(self, child: Child, plan: Plan) -> tuple[object, ...]:
+        """Return values that change while a start makes progress: output lines, downloaded bytes."""
+        got = 0
+        if plan.model.local is None and child.report.stage < Stage.LOADED and "/" in plan.model.source:
+            got = downloaded_bytes(plan.model.source)
+            total = plan.model.checkpoint_bytes or plan.model.weight_bytes(plan.model.own_precision)
+            if got:
+                self._state.download = Download(bytes=got, total=max(total, got))
+        return child.lines, got
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from serverctl.load.client import Answer, Endpoint
-from serverctl.models.defects import is_known, read_object
+from serverctl.models.defects import BrokenFileError, is_known, read_object
 from serverctl.models.files import place_of
-from serverctl.models.safetensors import BrokenFileError
 from serverctl.plan.goal import Plan
 from serverctl.plan.settings import names_flag
 from serverctl.process import probe

@@ -3,6 +3,7 @@
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,12 @@ class Nvml:
     NVML_P2P_STATUS_OK = 0
     nvmlMemory_v2 = 0x02000028  # noqa: N815  the binding's own name
 
+    #: Questions about one card, and their entries.
+    PLAIN: Mapping[str, str] = {
+        "nvmlDeviceGetName": "name", "nvmlDeviceGetUUID": "uuid", "nvmlDeviceGetMigMode": "mig",
+        "nvmlDeviceGetDisplayActive": "display", "nvmlDeviceGetCudaComputeCapability": "capability",
+    }  # fmt: skip
+
     class NVMLError(Exception):
         pass
 
@@ -102,20 +109,8 @@ class Nvml:
     def nvmlDeviceGetMemoryInfo(self, handle: int, version: int | None = None) -> Any:  # noqa: N802
         return self._get(handle, "memory_v2" if version else "memory")
 
-    def nvmlDeviceGetName(self, handle: int) -> Any:  # noqa: N802
-        return self._get(handle, "name")
-
-    def nvmlDeviceGetUUID(self, handle: int) -> Any:  # noqa: N802
-        return self._get(handle, "uuid")
-
-    def nvmlDeviceGetMigMode(self, handle: int) -> Any:  # noqa: N802
-        return self._get(handle, "mig")
-
-    def nvmlDeviceGetDisplayActive(self, handle: int) -> Any:  # noqa: N802
-        return self._get(handle, "display")
-
-    def nvmlDeviceGetCudaComputeCapability(self, handle: int) -> Any:  # noqa: N802
-        return self._get(handle, "capability")
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._get, name=self.PLAIN[name])
 
     def nvmlDeviceGetP2PStatus(self, first: int, second: int, index: int) -> Any:  # noqa: N802
         return self._get(first, f"p2p{second}")

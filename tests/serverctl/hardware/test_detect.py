@@ -14,7 +14,7 @@ from machines import DATA, Memory, Nvml, Replay, look
 
 from serverctl.hardware.detect import detect, detect_cpu, run_tool
 from serverctl.hardware.facts import MIB
-from serverctl.hardware.nvml import ask_nvml
+from serverctl.hardware.nvidia import ask_nvml
 
 # Machine: cards as (name, compute capability, GiB that programs see, drives a display).
 ONE_CARD = [
@@ -103,14 +103,6 @@ def test_cells_without_a_value_are_not_taken_for_one() -> None:
     assert gpu.mig is False
 
 
-def test_a_card_that_does_not_say_its_memory_is_named_and_left_out() -> None:
-    found = look("gb10")
-    assert found.gpus == ()
-    assert found.problems == (
-        "nvidia-smi does not say how much memory NVIDIA GB10 has, so nothing can be planned for it.",
-    )
-
-
 @pytest.mark.parametrize(
     ("machine", "said"),
     [
@@ -120,15 +112,17 @@ def test_a_card_that_does_not_say_its_memory_is_named_and_left_out() -> None:
         ("no-devices", "works but sees no card"),
         ("lost-devices", "restart the container"),
         ("card-lost", "fell off the bus"),
+        ("gb10", "does not say how much memory NVIDIA GB10 has, so nothing can be planned for it."),
+        ("h100-mig-empty", "is in MIG mode and has no instances"),
     ],
 )
-def test_a_broken_driver_is_a_problem_and_not_the_absence_of_a_card(machine: str, said: str) -> None:
+def test_a_card_that_cannot_be_used_is_a_problem_and_not_the_absence_of_a_card(machine: str, said: str) -> None:
     found = look(machine)
     assert found.gpus == ()
     assert found.vendor == "cpu"
     [problem] = found.problems
     assert said in problem
-    assert problem.startswith("nvidia-smi: ")
+    assert problem.startswith(("nvidia-smi", "Card 0"))
 
 
 def test_a_machine_without_any_tool_has_no_cards_and_no_problem() -> None:
@@ -163,36 +157,26 @@ def test_the_instances_of_a_split_card_take_its_place_with_their_own_memory() ->
     assert (whole.name, whole.mig) == ("NVIDIA A100-SXM4-80GB", False)
 
 
-def test_a_split_card_without_instances_is_a_problem() -> None:
-    found = look("h100-mig-empty")
-    assert found.gpus == ()
-    assert "is in MIG mode and has no instances" in found.problems[0]
-
-
 @pytest.mark.parametrize(
     ("machine", "count", "name", "gib"),
-    [("gaudi-2", 8, "Gaudi 2 (HL-225)", 96), ("gaudi-3", 8, "Gaudi 3 (HL-325L)", 128)],
+    [
+        ("gaudi-2", 8, "Gaudi 2 (HL-225)", 96),
+        ("gaudi-3", 8, "Gaudi 3 (HL-325L)", 128),
+        ("amd-mi300x", 12, "AMD Instinct MI300X OAM", 192),
+        ("amd-rx7900", 1, "Radeon RX 7900 XTX", 24),
+    ],
 )
-def test_gaudi_accelerators_are_found(machine: str, count: int, name: str, gib: float) -> None:
+def test_other_makers_cards_are_found_in_the_order_of_their_numbers(
+    machine: str, count: int, name: str, gib: float
+) -> None:
     found = look(machine)
-    assert found.vendor == "gaudi"
-    assert len(found.gpus) == count
+    assert found.vendor == machine.partition("-")[0]
+    assert [gpu.index for gpu in found.gpus] == list(range(count))
     assert {gpu.name for gpu in found.gpus} == {name}
-    assert found.gpus[0].total_gib == gib
+    assert found.gpus[0].total_gib == pytest.approx(gib, abs=0.1)
     assert found.gpus[0].compute_capability is None
-    assert found.driver is not None
-    assert found.driver.version.startswith("1.2")
-
-
-def test_amd_cards_are_found_in_the_order_of_their_numbers() -> None:
-    found = look("amd-mi300x")
-    assert found.vendor == "amd"
-    assert [gpu.index for gpu in found.gpus] == list(range(12))
-    assert found.gpus[0].name == "AMD Instinct MI300X OAM"
-    assert found.gpus[0].total_gib == pytest.approx(192, abs=0.1)
-    assert found.gpus[0].free_bytes == 206141652992 - 297869312
-    [radeon] = look("amd-rx7900").gpus
-    assert radeon.name == "Radeon RX 7900 XTX"
+    assert machine != "amd-mi300x" or found.gpus[0].free_bytes == 206141652992 - 297869312
+    assert found.vendor == "amd" or (found.driver is not None and found.driver.version.startswith("1.2"))
 
 
 @pytest.mark.parametrize(("tool", "output"), [("hl-smi", "hl-smi: driver is not loaded"), ("rocm-smi", "{}")])
@@ -369,7 +353,7 @@ class TestProcessor:
     """The processor and its memory, within a container's limits."""
 
     def root(self, tmp_path: Path, cpuinfo: str, **cgroup: str) -> Path:
-        (tmp_path / "proc").mkdir()
+        (tmp_path / "proc").mkdir(parents=True)
         (tmp_path / "proc" / "cpuinfo").write_text((DATA / "cpuinfo" / cpuinfo).read_text(encoding="utf-8"))
         for name, text in cgroup.items():
             path = tmp_path / "sys/fs/cgroup" / name.replace("__", "/").replace("_dot_", ".")
@@ -395,15 +379,12 @@ class TestProcessor:
         found = detect_cpu(self.root(tmp_path, cpuinfo))
         assert (found.name, found.features) == (name, features)
 
-    def test_a_containers_limit_bounds_its_memory(self, tmp_path: Path) -> None:
-        found = detect_cpu(
-            self.root(tmp_path, "xeon.txt", memory_dot_max=f"{256 * MIB}\n", memory_dot_current=f"{56 * MIB}\n")
-        )
+    def test_a_containers_limit_bounds_its_memory_also_an_old_containers(self, tmp_path: Path) -> None:
+        new = {"memory_dot_max": f"{256 * MIB}\n", "memory_dot_current": f"{56 * MIB}\n"}
+        old = {"memory__memory_dot_limit_in_bytes": str(256 * MIB)}
+        found, older = (detect_cpu(self.root(tmp_path / str(len(files)), "xeon.txt", **files)) for files in (new, old))
         assert (found.memory_bytes, found.free_bytes) == (256 * MIB, 200 * MIB)
-
-    def test_an_old_containers_limit_too(self, tmp_path: Path) -> None:
-        found = detect_cpu(self.root(tmp_path, "xeon.txt", memory__memory_dot_limit_in_bytes=str(256 * MIB)))
-        assert found.memory_bytes == 256 * MIB
+        assert older.memory_bytes == 256 * MIB
 
     @pytest.mark.parametrize("limit", ["max\n", "9223372036854771712", "", "what", "-1"])
     def test_no_limit_is_no_limit_and_without_these_files_there_is_still_a_processor(

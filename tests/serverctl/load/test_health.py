@@ -11,7 +11,7 @@ import pytest
 from stubs.http_stub import HttpStub
 
 from serverctl.endpoint import server_load
-from serverctl.hardware.nvml import GpuUse, gpu_use
+from serverctl.hardware.nvidia import GpuUse, gpu_use
 from serverctl.load.health import Judged, judge, targets, worst
 from serverctl.load.metrics import Latency, ServerMetrics, parse_metrics, parse_window
 from serverctl.process.state import Folder, State

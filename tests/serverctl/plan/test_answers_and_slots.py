@@ -80,13 +80,6 @@ class TestSlots:
         made = plan("l40s", "MAI-UI-8B", overrides={"max_num_seqs": slots})
         assert not any("slots" in text for text in made.warnings)
 
-    def test_8_49_requests_of_40_960_tokens(self) -> None:
-        """The presets guide's sample: 37.15 GiB / (40,960 x 112 KiB) = 8.49."""
-        own = {"max_num_seqs": 96, "max_model_len": 40_960, "kv_cache_memory_bytes": round(37.15 * GIB)}
-        made = plan("l40s", "Qwen3-VL-2B-Thinking", overrides=own)
-        assert f"{made.max_concurrency:.2f}" == "8.49"
-        assert any("8.49 requests of the whole context (40,960 tokens)" in text for text in made.warnings)
-
     @pytest.mark.parametrize(
         ("gib", "said"),
         [(37.15, "8.49 requests of the whole context (40,960 tokens), 15 of"), (3.0, "It holds 28,080 tokens")],

@@ -4,8 +4,7 @@ import pytest
 from planning import NEW, card, machine
 
 from serverctl.hardware.catalogue import imagine
-from serverctl.hardware.facts import Hardware
-from serverctl.hardware.supported import CannotPlanError
+from serverctl.hardware.facts import CannotPlanError, Hardware
 from serverctl.plan.colocation import Part
 from serverctl.plan.goal import Goal
 from serverctl.planning import plans_for

@@ -5,9 +5,9 @@ import json
 import pytest
 from planning import GIB, NEW, plan
 
-from serverctl.earlier_starts import keep_measurement
 from serverctl.paths import calibration_file
 from serverctl.plan.memory import Measured
+from serverctl.planning import keep_measurement
 
 MEASURED = Measured(weights=16 * GIB, context=GIB // 2, activations=2 * GIB, graphs=GIB)
 
@@ -36,21 +36,17 @@ def test_a_disk_that_cannot_be_written_does_not_stop_a_server(monkeypatch: pytes
     assert not plan("a100-80", "MAI-UI-8B").budget.measured
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"x": 1}', "null"])
-def test_a_file_that_cannot_be_read_costs_only_the_knowledge(text: str) -> None:
-    path = calibration_file()
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [("", 3), ("{", None), ("[]", []), ('{"x": 1}', {}), ("null", {"weights": "much"}), ("1", {"weights": True}),
+     ("{}", {"graphs": -5})],
+)  # fmt: skip
+def test_what_cannot_be_read_or_believed_costs_only_the_knowledge(text: str, entry: object) -> None:
+    path, made = calibration_file(), plan("a100-80", "MAI-UI-8B")
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    made = plan("a100-80", "MAI-UI-8B")
-    assert not made.budget.measured
+    assert not plan("a100-80", "MAI-UI-8B").budget.measured
     keep_measurement(NEW, made.gpus[0].name, made.model, "16-bit", made.settings, MEASURED)
     assert plan("a100-80", "MAI-UI-8B").budget.measured
-
-
-@pytest.mark.parametrize("entry", [3, None, [], {}, {"weights": "much"}, {"weights": True}, {"graphs": -5}])
-def test_an_entry_that_is_none_is_not_believed(entry: object) -> None:
-    made = plan("a100-80", "MAI-UI-8B")
-    keep_measurement(NEW, made.gpus[0].name, made.model, "16-bit", made.settings, MEASURED)
-    document = json.loads(calibration_file().read_text())
-    calibration_file().write_text(json.dumps(dict.fromkeys(document, entry)))
+    path.write_text(json.dumps(dict.fromkeys(json.loads(path.read_text()), entry)))
     assert plan("a100-80", "MAI-UI-8B").budget == made.budget

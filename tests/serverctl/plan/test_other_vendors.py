@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 from planning import CPU, GIB, card, env, flags, machine, plan
 
-from foundation.errors import UsageError
 from serverctl.cli import main
 from serverctl.hardware.catalogue import imagine
-from serverctl.hardware.facts import Cpu, Driver, Hardware
-from serverctl.hardware.supported import CannotPlanError, usable_cards
+from serverctl.hardware.facts import CannotPlanError, Cpu, Driver, Hardware, usable_cards
 from serverctl.plan.render import render
-from serverctl.resolve import resolve, snapshot_for
+from serverctl.planning import resolve, snapshot_for
 from serverctl.vllm.builds import build_for, builds
 from serverctl.vllm.capabilities import snapshot
 
@@ -67,12 +65,15 @@ class TestGaudi:
         with pytest.raises(CannotPlanError):
             plan("gaudi-2*2", "MAI-UI-8B", overrides={"tensor_parallel_size": 4})
 
-    def test_many_agents_get_as_many_slots_as_the_cache_holds_requests(self) -> None:
+    def test_many_agents_have_every_card_as_a_server_with_as_many_slots_as_its_cache_holds(self) -> None:
         made = plan("gaudi-3*8", "MAI-UI-8B", "throughput")
         slots, smallest = made.settings.max_num_seqs, 3 * 2040 + 1024
         assert slots is not None
         assert slots == made.budget.held(smallest) < 256
-        assert len(made.replicas) == 8
+        assert [[gpu.index for gpu in cards] for cards in made.replicas] == [[number] for number in range(8)]
+        assert any("8 independent servers" in note for note in made.notes)
+        assert len(plan("gaudi-2*8", "MAI-UI-32B", "throughput").replicas) == 8
+        assert len(plan("gaudi-3*8", "MAI-UI-8B").replicas) == 1
 
     @pytest.mark.parametrize(
         ("name", "model", "listed"),
@@ -82,26 +83,6 @@ class TestGaudi:
         warnings = plan(name, model).warnings
         assert any("were not run" in text for text in warnings)
         assert any("list no" in text for text in warnings) is not listed
-
-    def test_the_users_share_for_graphs_is_followed_and_passed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        usual = plan("gaudi-3").budget
-        monkeypatch.setenv("VLLM_GRAPH_RESERVED_MEM", "0.4")
-        made = plan("gaudi-3")
-        assert made.budget.kv == pytest.approx(usual.kv * 0.6 / 0.9, rel=1e-6)
-        assert env(made)["VLLM_GRAPH_RESERVED_MEM"] == "0.4"
-        for wrong in ("1", "-0.1", "nan", "much"):
-            monkeypatch.setenv("VLLM_GRAPH_RESERVED_MEM", wrong)
-            with pytest.raises(UsageError, match="VLLM_GRAPH_RESERVED_MEM cannot be"):
-                plan("gaudi-3")
-
-    def test_the_users_sizes_of_pictures_are_followed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("VLLM_MULTIMODAL_RESOLUTIONS", "1280x720x1-3,1920x1080x1-3")
-        made = plan("gaudi-3")
-        assert env(made)["VLLM_MULTIMODAL_RESOLUTIONS"] == "1280x720x1-3,1920x1080x1-3"
-        assert flags(made)["--limit-mm-per-prompt"]["image"] == {"count": 3, "width": 1920, "height": 1080}
-        monkeypatch.setenv("VLLM_MULTIMODAL_RESOLUTIONS", "large")
-        with pytest.raises(UsageError, match="cannot be 'large'"):
-            flags(plan("gaudi-3"))
 
     def test_slots_bring_no_cuda_graphs(self) -> None:
         made = plan("gaudi-2", "Qwen2.5-VL-3B-Instruct", extra=("--max-num-seqs", "128"))
@@ -123,12 +104,6 @@ class TestGaudi:
         last = " ".join(capsys.readouterr().out.split("not installed")[-1].split())
         assert said in last
         assert ("mai-server install" in last) == (name == "l4")
-
-    def test_a_vllm_is_not_installed_for_it_but_told_about(self) -> None:
-        with pytest.raises(CannotPlanError) as refusal:
-            build_for(machine(card(96, vendor="gaudi", sm=None, name="Gaudi 2")))
-        assert "vllm-gaudi" in refusal.value.remedy
-        assert "--vllm-python" in refusal.value.remedy
 
     @pytest.mark.parametrize(
         "own",
@@ -213,11 +188,6 @@ class TestAmd:
         with pytest.raises(CannotPlanError, match="even with 16-bit weights"):  # 8 bits are not made on its cards
             plan(machine(card(16, sm=None, vendor="amd", name="Radeon")), "MAI-UI-8B")
 
-    def test_its_vllm_is_installed_by_hand(self) -> None:
-        with pytest.raises(CannotPlanError) as refusal:
-            build_for(machine(card(24, sm=None, vendor="amd", name="Radeon")))
-        assert "ROCm" in refusal.value.remedy
-
 
 class TestApple:
     def test_it_is_refused_with_what_serves_there(self) -> None:
@@ -231,6 +201,13 @@ class TestApple:
 
 class TestBuilds:
     """Which vLLM a machine gets, by its driver."""
+
+    @pytest.mark.parametrize(("vendor", "said"), [("gaudi", "vllm-gaudi"), ("amd", "ROCm")])
+    def test_other_makers_vllm_is_installed_by_hand(self, vendor: str, said: str) -> None:
+        with pytest.raises(CannotPlanError) as refusal:
+            build_for(machine(card(96, vendor=vendor, sm=None, name="a card")))
+        assert said in refusal.value.remedy
+        assert "--vllm-python" in refusal.value.remedy
 
     def test_a_card_that_no_build_serves_is_said_before_its_driver(self) -> None:
         old = replace(machine(card(16, sm=70, name="Tesla V100")), driver=Driver("450.80.02", (11, 0)))
@@ -280,11 +257,3 @@ class TestBuilds:
             assert snapshot(version).version == build.version
             made = plan(processor(), "MAI-UI-2B", vllm=CPU)
             assert render(made, snapshot(version), 8000).argv()
-
-
-def test_many_agents_have_every_gaudi_card_as_a_server_of_its_own() -> None:
-    made = plan("gaudi-3*8", "MAI-UI-8B", "throughput")
-    assert [[gpu.index for gpu in cards] for cards in made.replicas] == [[number] for number in range(8)]
-    assert any("8 independent servers" in note for note in made.notes)
-    assert [len(cards) for cards in plan("gaudi-2*8", "MAI-UI-32B", "throughput").replicas] == [1] * 8
-    assert len(plan("gaudi-3*8", "MAI-UI-8B").replicas) == 1

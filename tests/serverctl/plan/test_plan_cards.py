@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from planning import GIB, MODELS, PRESETS, TABLE_CARDS, card, command, flags, machine, plan
 
-from serverctl.hardware.supported import CannotPlanError
+from serverctl.hardware.facts import CannotPlanError
 from serverctl.plan.draft import CONTEXT_STEPS, TEXT_TOKENS
 from serverctl.plan.group import Group
 

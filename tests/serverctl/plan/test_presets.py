@@ -34,14 +34,6 @@ def test_a_presets_own_values_are_in_the_plan_and_are_automatic(preset: str) -> 
         assert made.reasons[name].automatic
 
 
-def test_latency_wants_short_steps_and_two_cards_over_nvlink_for_a_large_model() -> None:
-    found = flags(plan("h100", "MAI-UI-8B", "latency"))
-    assert found["--performance-mode"] == "interactivity"
-    assert found["--max-cudagraph-capture-size"] == "8"
-    assert "--data-parallel-size" not in found
-    assert len(plan("h100*8", "MAI-UI-8B", "latency").gpus) == 2
-
-
 def test_throughput_uses_every_card_and_leaves_batches_to_vllm() -> None:
     made = plan("h100*8", "MAI-UI-8B", "throughput")
     assert len(made.replicas) == 8
@@ -149,25 +141,18 @@ def test_throughput_has_no_more_slots_than_the_kv_cache_holds_requests(where: st
 @pytest.mark.parametrize(
     ("model", "parser"), [("Qwen3-VL-8B-Thinking", "qwen3"), ("Holo2-8B", "holo2"), ("MAI-UI-8B", None)]
 )
-def test_reasoning_has_room_for_thoughts_and_only_the_models_own_parser(model: str, parser: str | None) -> None:
-    made = plan("h100", model, "reasoning")
-    assert made.settings.reasoning_parser == parser
-    assert made.context >= 32_768
-
-
-@pytest.mark.parametrize(
-    ("model", "parser"), [("Qwen3-VL-8B-Thinking", "qwen3"), ("Holo2-8B", "holo2"), ("MAI-UI-8B", None)]
-)
 def test_models_known_to_think_have_their_parser_in_any_preset(model: str, parser: str | None) -> None:
-    assert plan("h100", model, "latency").settings.reasoning_parser == parser
+    for preset in ("reasoning", "latency"):
+        made = plan("h100", model, preset)
+        assert made.settings.reasoning_parser == parser
+        assert preset == "latency" or made.context >= 32_768
     own = {"reasoning_parser": "deepseek_r1"}
-    if parser is not None:
-        assert plan("h100", model, "latency", overrides=own).settings.reasoning_parser == "deepseek_r1"
-        return
-    with pytest.raises(UsageError, match="has no thoughts to tell from its answer"):
-        plan("h100", model, "latency", overrides=own)
     plugin = ("--reasoning-parser-plugin", "mine.py")
-    assert plan("h100", model, overrides=own, extra=plugin).settings.reasoning_parser == "deepseek_r1"
+    made = plan("h100", model, overrides=own, extra=plugin if parser is None else ())
+    assert made.settings.reasoning_parser == "deepseek_r1"
+    if parser is None:
+        with pytest.raises(UsageError, match="has no thoughts to tell from its answer"):
+            plan("h100", model, "latency", overrides=own)
 
 
 def test_reasoning_that_has_no_room_is_refused_unless_the_person_fixes_the_context() -> None:
@@ -200,32 +185,24 @@ def test_a_persons_values_win_over_every_preset(preset: str, own: dict[str, Any]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_persons_values_win_over_repairs_and_free_memory(preset: str) -> None:
+def test_a_persons_values_win_over_repairs_and_free_memory_and_repairs_over_presets(preset: str) -> None:
     own = {"gpu_memory_utilization": 0.9, "longest_edge": 4_000_000, "max_num_seqs": 3}
     adjusted = {"gpu_memory_utilization": 0.5, "longest_edge": 2_097_152, "max_num_seqs": 1, "enforce_eager": True}
     made = plan(machine(card(80, 50)), "MAI-UI-8B", preset, overrides=own, adjustments=adjusted)
     assert {name: made.settings.get(name) for name in own} == own
     assert made.settings.enforce_eager is True, "a repair of what is not theirs counts"
     assert made.reasons["enforce_eager"].source == "repair"
+    repairs = {"max_num_seqs": 1, "max_model_len": 20_480, "performance_mode": None}
+    because = {"max_num_seqs": "one request at a time"}
+    made = plan("h100", "MAI-UI-8B", preset, adjustments=repairs, adjusted_because=because)
+    assert {name: made.settings.get(name) for name in repairs} == repairs
+    assert made.reasons["max_num_seqs"].text == "one request at a time"
 
 
 def test_adjusted_weights_and_models_are_used() -> None:
     made = plan("h100", None, adjustments={"precision": "fp8"})
     assert (made.precision, made.model.name) == ("fp8", "MAI-UI-8B")
     assert plan("h100", None, adjustments={"model": "MAI-UI-2B"}).model.name == "MAI-UI-2B"
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_repairs_win_over_presets(preset: str) -> None:
-    adjusted = {"max_num_seqs": 1, "max_model_len": 20_480, "performance_mode": None}
-    because = {"max_num_seqs": "one request at a time"}
-    made = plan("h100", "MAI-UI-8B", preset, adjustments=adjusted, adjusted_because=because)
-    assert (made.settings.max_num_seqs, made.settings.max_model_len, made.settings.performance_mode) == (
-        1,
-        20_480,
-        None,
-    )
-    assert made.reasons["max_num_seqs"].text == "one request at a time"
 
 
 def test_a_repaired_context_is_believed_as_vllm_itself_named_it() -> None:

@@ -8,7 +8,7 @@ from planning import CPU, GIB, NEW, OLD, find_model, flags, plan
 from foundation.configs import load_config
 from foundation.errors import MaiError, UsageError
 from serverctl.hardware.catalogue import imagine
-from serverctl.hardware.supported import CannotPlanError
+from serverctl.hardware.facts import CannotPlanError
 from serverctl.models.model import Model
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan

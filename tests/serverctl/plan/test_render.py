@@ -144,30 +144,19 @@ def test_every_setting_has_a_flag_of_the_newest_vllm(name: str) -> None:
     assert KNOBS[name].about
 
 
-def test_a_model_without_eyes_gets_no_flags_for_pictures() -> None:
-    made = plan("h100", "MAI-UI-2B")
-    blind = replace(made.model, shape=replace(made.model.shape, vision=None), name="text-only")
-    text_only = make_plan(imagine("h100", 2), Goal(model="x"), NEW, blind, load_tables(()))
-    names = set(flags(text_only))
-    assert not names & {
-        "--limit-mm-per-prompt",
-        "--mm-processor-kwargs",
-        "--mm-processor-cache-gb",
-        "--mm-encoder-tp-mode",
-    }
-    assert any("sees no pictures" in text for text in text_only.warnings)
-    assert text_only.context > 0
-
-
-@pytest.mark.parametrize("name", ["h100", "t4", "rtx-3090", "l4", "gaudi-3", "cpu"])
+@pytest.mark.parametrize("name", ["h100", "h100*2", "t4", "rtx-3090", "l4", "gaudi-3", "cpu"])
 @pytest.mark.parametrize("own", [{}, {"max_model_len": 1024}])
 def test_a_plan_for_text_alone_does_not_speak_of_screenshots(name: str, own: dict[str, int]) -> None:
     model = find_model("MAI-UI-8B")
     blind = replace(model, shape=replace(model.shape, vision=None), name="text-only")
-    made = make_plan(imagine(name), Goal(model="x", overrides=own, force=True), NEW, blind, load_tables(()))
+    card, _, count = name.partition("*")
+    goal = Goal(model="x", overrides=own, force=True)
+    made = make_plan(imagine(card, int(count or 1)), goal, NEW, blind, load_tables(()))
     said = [*made.warnings, *made.notes, *(reason.text for _, reason in made.env.values())]
     said += [line.reason.text for line in command(made).lines if line.flag != "--api-server-count"]
     assert "text-only sees no pictures: it can serve text, but no desktop agent." in said
     assert not [text for text in said if any(word in text for word in ("screenshot", "vision tower", "None"))]
+    assert made.context > 0
     assert not made.settings.images
+    assert not {flag for flag in flags(made) if flag.startswith(("--limit-mm", "--mm-"))}
     assert "VLLM_MULTIMODAL_RESOLUTIONS" not in made.env

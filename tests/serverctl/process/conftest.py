@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from stubs.controlled import Machine
 
+from serverctl.process.state import Folder
+
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
@@ -18,3 +20,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
         monkeypatch.setenv(name, value)
     yield made
     made.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """The folder of a server, without a machine around it."""
+    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
+    made = Folder("default")
+    made.make()
+    return made

@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 from stubs.controlled import MIB, Machine, write_weights
 
-from foundation.errors import UsageError
 from serverctl.models.adapters import check_adapters
 from serverctl.models.defects import Place
 from serverctl.plan.goal import Goal
-from serverctl.plan.user_flags import check_extra
 from serverctl.process import control
 from serverctl.process.request import ServerRequest
 from serverctl.process.supervisor import before_start
-from serverctl.vllm.capabilities import snapshot
-from serverctl.vllm.own_source import rendered_by
+from serverctl.process.supervisor.before_start import rendered_by
 
 MARK = {"id": 900, "content": "<image_token_id>"}
 TEMPLATE = (
@@ -73,10 +70,7 @@ def test_a_name_that_vllms_code_does_not_have_costs_no_start(
     config = json.loads(path.read_text())
     change(config)
     path.write_text(json.dumps(config))
-    state = machine.up()
-    assert (state.phase, machine.starts) == ("failed", [])
-    assert state.failure is not None
-    assert (state.failure["kind"], said in state.failure["title"]) == (kind, True), state.failure
+    assert said in machine.refused(kind, 0)["title"]
 
 
 def test_known_names_start(machine: Machine) -> None:
@@ -87,9 +81,7 @@ def test_known_names_start(machine: Machine) -> None:
 def test_cores_that_are_not_there_cost_no_start(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     there = max(os.sched_getaffinity(0))
     monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", f"0|{there + 1}-{there + 9}")
-    state = machine.up()
-    assert (state.phase, machine.starts) == ("failed", [])
-    assert f"names core {there + 1}" in str(control.failure_of(state))
+    assert f"names core {there + 1}" in machine.refused("VALUE", 0)["title"]
 
 
 @pytest.mark.parametrize(
@@ -110,12 +102,6 @@ def limit_addresses() -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (6 * 1024**3, 6 * 1024**3))
-
-
-@pytest.mark.parametrize("flag", ["--ssl-keyfile", "--ssl-certfile"])
-def test_https_on_loopback_is_refused_with_what_does_it(flag: str) -> None:
-    with pytest.raises(UsageError, match="reverse proxy"):
-        check_extra((flag, "x.pem"), snapshot("0.33.0"))
 
 
 LAYER = "base_model.model.model.language_model.layers.0.self_attn.q_proj"

@@ -21,19 +21,15 @@ def test_down_leaves_no_process_and_frees_the_port(machine: Machine) -> None:
     socket.create_server(("127.0.0.1", state.port)).close()
 
 
-def test_a_server_that_ignores_sigterm_is_killed(machine: Machine) -> None:
-    machine.scenario({"ignore_term": True})
+@pytest.mark.parametrize("scenario", [{"ignore_term": True}, {"setsid": True}])
+def test_what_ignores_sigterm_or_has_a_session_of_its_own_is_ended_too(
+    machine: Machine, scenario: dict[str, bool]
+) -> None:
+    machine.scenario(scenario)
     assert machine.up().phase == "ready"
     assert machine.down()
     machine.assert_nothing_left()
     assert machine.state().phase == "stopped"
-
-
-def test_children_with_sessions_of_their_own_are_ended_too(machine: Machine) -> None:
-    machine.scenario({"setsid": True})
-    assert machine.up().phase == "ready"
-    assert machine.down()
-    machine.assert_nothing_left()
 
 
 @pytest.mark.parametrize("stage", ["IMPORTED", "LOADING", "SERVING"])
@@ -66,18 +62,6 @@ def test_two_downs_at_once_both_return_when_all_is_gone(machine: Machine) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    machine.assert_nothing_left()
-    assert machine.state().phase == "stopped"
-
-
-def test_ctrl_c_of_a_waiting_up_stops_the_start(machine: Machine) -> None:
-    machine.scenario({"before": {"LOADING": [["hang"]]}})
-    client = machine.begin("up", *machine.small)
-    machine.wait_stage("ENGINE")
-    client.send_signal(signal.SIGINT)
-    _, said = client.communicate(timeout=40)
-    assert client.returncode == 130
-    assert "Traceback" not in said
     machine.assert_nothing_left()
     assert machine.state().phase == "stopped"
 

@@ -1,9 +1,7 @@
 """A server that nobody asks anything ends by itself, where that was asked for."""
 
 import argparse
-import json
 
-import httpx2
 import pytest
 from stubs.controlled import Machine
 
@@ -22,8 +20,7 @@ def looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("looked_at_often")
 def test_an_idle_engine_ends_and_its_server_says_so(machine: Machine) -> None:
-    done = machine.run("up", *machine.small, "--idle", "1s", "--json")
-    assert done.returncode == 0, done.stderr
+    machine.told("up", *machine.small, "--idle", "1s")
     state = machine.wait("default", "asleep", seconds=40)
     assert state.message == "Nobody asked anything for 1 s: asleep until the next request."
     assert len(machine.starts) == 1
@@ -38,15 +35,11 @@ def test_an_idle_engine_ends_and_its_server_says_so(machine: Machine) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("looked_at_often")
 def test_any_client_wakes_it_and_has_its_answer(machine: Machine) -> None:
-    first = json.loads(machine.run("up", *machine.small, "--idle", "1s", "--json").stdout)
+    first = machine.told("up", *machine.small, "--idle", "1s")
     for start in (1, 2):
         machine.wait("default", "asleep", seconds=40)
         assert len(machine.starts) == start
-        answer = httpx2.post(
-            f"{first['endpoint']}/chat/completions", json={"model": first["model"], "messages": []}, timeout=60,
-            headers={"Authorization": f"Bearer {first['api_key']}"},
-        )  # fmt: skip
-        assert (answer.status_code, len(machine.starts)) == (200, start + 1)
+        assert (machine.ask(first), len(machine.starts)) == (200, start + 1)
 
 
 @pytest.mark.slow
@@ -54,13 +47,13 @@ def test_any_client_wakes_it_and_has_its_answer(machine: Machine) -> None:
 @pytest.mark.parametrize("by", ["up --again", "the agent"])
 def test_what_slept_comes_back_as_it_was(machine: Machine, by: str) -> None:
     settings = ("--set", "max_num_seqs=3", "--idle", "1s", "--name", "small")
-    first = json.loads(machine.run("up", *machine.small, *settings, "--json").stdout)
+    first = machine.told("up", *machine.small, *settings)
     machine.wait("small", "asleep", seconds=40)
     if by == "the agent":
         server = ready_server(None)
         back = {"name": server.name, "model": server.model, "endpoint": server.base_url, "api_key": server.api_key}
     else:
-        back = json.loads(machine.run("up", "--again", "--json").stdout)
+        back = machine.told("up", "--again")
     for part in ("name", "model", "endpoint", "api_key"):
         assert back[part] == first[part], part
     assert machine.flags()["--max-num-seqs"] == "3"

@@ -14,16 +14,6 @@ from serverctl.process import control, state
 from serverctl.process.state import Folder, State, current_state
 
 
-def failed_with(machine: Machine, kind: str, starts: int, goal: Goal | None = None) -> dict[str, str]:
-    found = machine.up(goal=goal, gpu=goal is not None)
-    assert found.phase == "failed", found.message
-    assert found.failure is not None
-    assert found.failure["kind"] == kind, found.failure
-    assert len(machine.starts) == starts
-    machine.assert_nothing_left(10)
-    return found.failure
-
-
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
@@ -40,7 +30,7 @@ def test_a_server_that_answers_wrong_is_not_ready_and_not_started_again(
     machine: Machine, scenario: dict[str, str], said: str
 ) -> None:
     machine.scenario(scenario)
-    assert said in failed_with(machine, "MISREADS", starts=1)["evidence"]
+    assert said in machine.refused("MISREADS", 1)["evidence"]
 
 
 def test_a_server_that_may_not_tell_how_likely_words_are_is_ready_all_the_same(machine: Machine) -> None:
@@ -50,7 +40,7 @@ def test_a_server_that_may_not_tell_how_likely_words_are_is_ready_all_the_same(m
 
 def test_broken_files_cost_no_start_and_the_sentence_says_what_to_do(machine: Machine) -> None:
     (machine.model / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\nsize 99\n")
-    failure = failed_with(machine, "CORRUPT", starts=0)
+    failure = machine.refused("CORRUPT", 0)
     assert "Git LFS pointer" in failure["title"]
     assert "lfs pull" in failure["remedy"]
 
@@ -58,7 +48,7 @@ def test_broken_files_cost_no_start_and_the_sentence_says_what_to_do(machine: Ma
 def test_a_way_to_quantise_that_this_vllm_does_not_know_costs_no_start(machine: Machine) -> None:
     config = json.loads((machine.model / "config.json").read_text())
     (machine.model / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "qqq"}}))
-    assert "qqq" in failed_with(machine, "CANNOT_PLAN", starts=0)["title"]
+    assert "qqq" in machine.refused("CANNOT_PLAN", 0)["title"]
 
 
 def test_what_failed_is_said_once(machine: Machine) -> None:
@@ -71,7 +61,7 @@ def test_what_failed_is_said_once(machine: Machine) -> None:
 
 def test_an_engine_that_dies_of_the_very_first_question_would_do_so_again(machine: Machine) -> None:
     machine.scenario({"chat": "die of an error"})
-    failure = failed_with(machine, "ENGINE_DIED", starts=1)
+    failure = machine.refused("ENGINE_DIED", 1)
     assert "RuntimeError" in failure["cause"]
     assert "dmesg" not in failure["remedy"]
 
@@ -85,7 +75,7 @@ def test_files_are_not_looked_at_where_a_person_insists(machine: Machine) -> Non
 def test_without_a_network_a_model_that_is_not_here_costs_no_start(machine: Machine) -> None:
     machine.cards("NVIDIA GeForce RTX 4090")
     machine.lose_hub()
-    failure = failed_with(machine, "NETWORK", starts=0, goal=Goal(model="MAI-UI-2B"))
+    failure = machine.refused("NETWORK", 0, Goal(model="MAI-UI-2B"), gpu=True)
     assert "hub cannot be reached" in failure["title"]
 
 
@@ -115,12 +105,10 @@ def test_what_is_wholly_here_is_started_without_the_hub(machine: Machine) -> Non
 
 def test_a_broken_download_is_refused_with_the_file_to_delete(machine: Machine) -> None:
     (snapshot_of(machine) / "model.safetensors").write_bytes(b"")
-    failed = machine.up(goal=Goal(model="org/tiny", overrides={"kv_cache_memory_bytes": 64 << 20}))
-    assert failed.failure is not None
-    assert failed.failure["kind"] == "CORRUPT"
-    assert "model.safetensors in org/tiny is empty" in failed.failure["title"]
-    assert "downloads it again" in failed.failure["remedy"]
-    assert machine.starts == []
+    goal = Goal(model="org/tiny", overrides={"kv_cache_memory_bytes": 64 << 20})
+    failure = machine.refused("CORRUPT", 0, goal)
+    assert "model.safetensors in org/tiny is empty" in failure["title"]
+    assert "downloads it again" in failure["remedy"]
 
 
 def test_doctor_tells_of_the_named_model_s_files(machine: Machine) -> None:
@@ -148,31 +136,22 @@ def test_of_an_error_the_heart_is_quoted_and_no_word_is_cut() -> None:
 
 def test_an_error_of_its_own_at_the_start_is_not_tried_again(machine: Machine) -> None:
     machine.scenario({"before": {"LOADING": [["print", "RuntimeError: nobody knows this\n"], ["exit", 1]]}})
-    assert "nobody knows this" in failed_with(machine, "EXITED", starts=1)["evidence"]
+    assert "nobody knows this" in machine.refused("EXITED", 1)["evidence"]
 
 
 class TestFullDisk:
     """A disk without room for another file, as far as this program can tell."""
 
     @pytest.fixture
-    def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-        monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
-        made = Folder("default")
-        made.make()
-        made.write(State(phase="starting", name="default", plan={"argv": ["x"] * 50}, message="Starting."))
+    def folder(self, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> Folder:
+        folder.write(State(phase="starting", name="default", plan={"argv": ["x"] * 50}, message="Starting."))
 
         def full(path: Path, *_: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
         monkeypatch.setattr(state, "write_atomically", full)
         monkeypatch.setattr(control, "write_atomically", full)
-        return made
-
-    def test_how_it_ended_is_written_over_the_state_before(self, folder: Folder) -> None:
-        folder.write(State(phase="failed", name="default", message="Port 1 is taken.", plan={"argv": ["x"] * 500}))
-        found = folder.read()
-        assert found is not None
-        assert (found.phase, found.message) == ("failed", "Port 1 is taken.")
+        return folder
 
     def test_a_server_that_could_not_say_how_it_ended_is_not_told_as_killed(
         self, folder: Folder, monkeypatch: pytest.MonkeyPatch

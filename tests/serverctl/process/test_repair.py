@@ -82,12 +82,8 @@ def test_a_context_of_the_persons_own_is_never_changed(machine: Machine) -> None
 
 def test_weights_whose_precision_the_person_chose_stay_and_the_start_fails_clearly(machine: Machine) -> None:
     machine.scenario(failing("LOAD_OOM", "LOADED"))
-    state = up(machine, goal(quantization="fp8_per_channel"))
-    assert state.phase == "failed"
-    assert len(machine.starts) == 1
-    assert state.failure is not None
-    assert state.failure["kind"] == "LOAD_OOM"
-    assert "No automatic setting is left" in str(control.failure_of(state))
+    machine.refused("LOAD_OOM", 1, goal(quantization="fp8_per_channel"), gpu=True)
+    assert "No automatic setting is left" in str(control.failure_of(machine.state()))
 
 
 def test_a_flag_that_this_vllm_does_not_know_is_left_out(machine: Machine) -> None:
@@ -101,12 +97,7 @@ def test_a_flag_that_this_vllm_does_not_know_is_left_out(machine: Machine) -> No
 @pytest.mark.parametrize("kind", ["MODEL", "IMPORT"])
 def test_what_another_start_would_not_help_is_tried_once_only(machine: Machine, kind: str) -> None:
     machine.scenario(failing(kind, "ENGINE"))
-    state = up(machine)
-    assert state.phase == "failed"
-    assert len(machine.starts) == 1
-    assert state.failure is not None
-    assert state.failure["kind"] == kind
-    assert state.failure["evidence"]
+    assert machine.refused(kind, 1, goal(), gpu=True)["evidence"]
 
 
 def test_tries_are_bounded(machine: Machine) -> None:

@@ -2,15 +2,13 @@
 
 import json
 import os
-import signal
 
-import pytest
 from stubs.controlled import Machine
 
 from serverctl.endpoint import server_now
 from serverctl.process import control
 from serverctl.process.state import Folder
-from serverctl.process.supervisor.restart import back_off, deaths_lately
+from serverctl.process.supervisor.watchdog import back_off, deaths_lately
 
 
 def test_two_deaths_within_ten_minutes_stop_it_with_a_reason(machine: Machine) -> None:
@@ -38,40 +36,25 @@ def test_an_exit_with_status_0_that_nobody_asked_for_is_a_failure(machine: Machi
     assert any("started afresh" in text for _, text in state.events)
 
 
-def test_a_death_counts_for_ten_minutes() -> None:
+def test_a_death_counts_for_ten_minutes_and_the_wait_before_a_restart_doubles_up_to_a_minute() -> None:
     assert deaths_lately([], 1000.0) == [1000.0]
     assert deaths_lately([401.0], 1000.0) == [401.0, 1000.0]
     assert deaths_lately([400.0, 900.0], 1000.0) == [900.0, 1000.0]
-
-
-def test_the_restarted_server_keeps_its_port_and_its_key(machine: Machine) -> None:
-    first = control.as_ready(machine.up())
-    pid = machine.state().server_pid
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    second = control.as_ready(machine.wait("default", "ready", "failed", attempt=2))
-    assert first is not None
-    assert second is not None
-    assert (first.base_url, first.api_key) == (second.base_url, second.api_key)
+    assert [back_off(deaths) for deaths in (0, 1, 2, 3, 20)] == [0.0, 1.0, 2.0, 4.0, 60.0]
 
 
 def test_clients_of_a_server_that_is_restarted_on_purpose_wait_for_it_and_keep_their_key(machine: Machine) -> None:
-    first, folder = control.as_ready(machine.up()), Folder("default")
-    assert first is not None
+    first, folder = control.ready(machine.up()), Folder("default")
     with folder.restarting():
         machine.down()
         assert server_now("default")[0] == "coming"
         machine.up()
         assert server_now("default")[0] == "coming", "its gate is shut until whoever restarts it is done"
     assert server_now("default")[0] == "ready"
-    second = control.as_ready(machine.state())
-    assert second is not None
-    assert second.api_key == first.api_key
+    assert control.ready(machine.state()).api_key == first.api_key
     machine.down()
     assert server_now("default") == ("gone", "The server was stopped.")
-    third = control.as_ready(machine.up())
-    assert third is not None
-    assert third.api_key != first.api_key, "a start of its own makes a key of its own"
+    assert control.ready(machine.up()).api_key != first.api_key, "a start of its own makes a key of its own"
 
 
 def test_a_restart_whose_maker_was_killed_keeps_nobody_waiting(machine: Machine) -> None:
@@ -80,25 +63,6 @@ def test_a_restart_whose_maker_was_killed_keeps_nobody_waiting(machine: Machine)
     machine.down()
     folder.restart_file.write_text(json.dumps({"pid": os.getpid(), "started": "0.00"}))
     assert server_now("default")[0] == "gone"
-
-
-def test_the_wait_before_a_restart_doubles_up_to_a_minute() -> None:
-    assert [back_off(deaths) for deaths in (0, 1, 2, 3, 20)] == [0.0, 1.0, 2.0, 4.0, 60.0]
-
-
-def test_a_deaf_server_is_told_as_degraded_and_then_started_again(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MAI_SERVER_DEAF_SECONDS", "4")
-    go = machine.folder / "go"
-    machine.scenario({"serving": [["wait", str(go)], ["deaf"]]}, {})
-    machine.up()
-    go.touch()
-    machine.wait("default", "degraded")
-    state = machine.wait("default", "ready", "failed", attempt=2)
-    assert state.phase == "ready", state.message
-    assert len(state.deaths) == 1
-    assert any("started afresh" in text for _, text in state.events)
 
 
 def test_an_engine_that_dies_of_the_question_is_explained_by_its_own_words(machine: Machine) -> None:

@@ -1,6 +1,5 @@
 """From `up` to ready: the stages, the key, the question, the port, and who is first."""
 
-import json
 import socket
 import stat
 import threading
@@ -13,7 +12,7 @@ from stubs.controlled import Machine
 from foundation.errors import UsageError
 from serverctl.diagnose.stages import Stage
 from serverctl.process import control
-from serverctl.process.key_file import read_key
+from serverctl.process.request import read_key
 from serverctl.process.state import Folder
 from serverctl.process.supervisor.child import server_env
 
@@ -51,18 +50,14 @@ def test_a_key_is_chosen_by_a_file_that_only_its_owner_reads_and_kept_where_aske
     done = machine.run("up", *machine.small, "--key-file", str(file))
     assert (done.returncode, "chmod 600" in done.stderr) == (2, True)
     file.chmod(0o600)
-    done = machine.run("up", *machine.small, "--key-file", str(file), "--json")
-    assert json.loads(done.stdout)["api_key"] == "a-key-of-my-own-0123456789"
-    assert machine.starts[-1]["environ"]["VLLM_API_KEY"] == "a-key-of-my-own-0123456789"
+    mine = "a-key-of-my-own-0123456789"
+    assert machine.told("up", *machine.small, "--key-file", str(file))["api_key"] == mine
+    assert machine.starts[-1]["environ"]["VLLM_API_KEY"] == mine
     machine.down()
-    assert (
-        json.loads(machine.run("up", *machine.small, "--keep-key", "--json").stdout)["api_key"]
-        == Folder("default").key()
-    )
-    assert Folder("default").key() == "a-key-of-my-own-0123456789"
+    assert machine.told("up", *machine.small, "--keep-key")["api_key"] == Folder("default").key() == mine
     machine.down()
     machine.up()
-    assert Folder("default").key() != "a-key-of-my-own-0123456789"
+    assert Folder("default").key() != mine
 
 
 @pytest.mark.parametrize("text", ["", "short", "two words of sixteen letters", "ümlaute-im-schlüssel-0123"])
@@ -100,13 +95,8 @@ def test_a_server_that_does_not_answer_the_question_is_not_ready(
     monkeypatch.setenv("MAI_SERVER_LAST_WORDS_SECONDS", "0.3")
     monkeypatch.setenv("MAI_SERVER_ANSWER_SECONDS", "0.5")
     machine.scenario({"chat": chat})
-    state = machine.up()
-    assert state.phase == "failed"
-    assert state.failure is not None
-    assert state.failure["kind"] == "NO_ANSWER"
-    assert said in state.failure["evidence"]
-    assert control.as_ready(state) is None
-    machine.assert_nothing_left(10)
+    assert said in machine.refused("NO_ANSWER", 1)["evidence"]
+    assert control.as_ready(machine.state()) is None
 
 
 def test_a_start_without_any_progress_is_tried_once_more_and_then_given_up(
@@ -114,12 +104,7 @@ def test_a_start_without_any_progress_is_tried_once_more_and_then_given_up(
 ) -> None:
     monkeypatch.setenv("MAI_SERVER_STALL_SECONDS", "1.5")
     machine.scenario({"before": {"LOADING": [["hang"]]}})
-    state = machine.up()
-    assert state.phase == "failed"
-    assert state.failure is not None
-    assert state.failure["kind"] == "STALLED"
-    assert len(machine.starts) == 2
-    machine.assert_nothing_left(10)
+    machine.refused("STALLED", 2)
 
 
 def test_a_port_that_was_taken_meanwhile_is_replaced_by_another(machine: Machine) -> None:
@@ -146,10 +131,8 @@ def test_a_port_of_the_persons_own_choice_is_never_replaced(machine: Machine) ->
 
 def test_a_second_up_finds_the_server_of_the_first(machine: Machine) -> None:
     first = machine.up()
-    done = machine.run("up", *machine.small, "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["endpoint"] == first.url
-    assert json.loads(done.stdout)["api_key"] == Folder("default").key()
+    second = machine.told("up", *machine.small)
+    assert (second["endpoint"], second["api_key"]) == (first.url, Folder("default").key())
     assert not machine.launch()
     assert len(machine.starts) == 1
 
@@ -191,9 +174,7 @@ def test_two_ups_at_once_give_one_server(machine: Machine) -> None:
 
 def test_two_cards_serve_as_two_replicas_with_a_card_each(machine: Machine) -> None:
     machine.cards("NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 4090")
-    done = machine.run("up", "--model", "MAI-UI-2B", "--preset", "throughput", "--json")
-    assert done.returncode == 0, done.stderr
-    servers = json.loads(done.stdout)
+    servers = machine.told("up", "--model", "MAI-UI-2B", "--preset", "throughput")
     assert [server["name"] for server in servers] == ["default", "default-2"]
     assert len({server["endpoint"] for server in servers}) == 2
     assert len({server["api_key"] for server in servers}) == 1, "one key for all that a router stands before"
@@ -205,7 +186,7 @@ def test_two_cards_serve_as_two_replicas_with_a_card_each(machine: Machine) -> N
         assert f" {server['endpoint'].removeprefix('http://').removesuffix('/v1')} check" in router
     assert machine.run("down", "--all").returncode == 0
     machine.assert_nothing_left()
-    again = json.loads(machine.run("up", "--again", "--json").stdout)
+    again = machine.told("up", "--again")
     told = ("name", "endpoint", "api_key")
     assert [[one[part] for part in told] for one in again] == [[one[part] for part in told] for one in servers]
 

