@@ -18,8 +18,8 @@ from agent.model.asking import Completion
 from agent.model.request import ChatRequest, to_openai
 from agent.options import RunOptions
 from agent.prompts.store import published_words
-from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.remembered import recalled
+from agent.run.models.history import answer_tokens, pixel_budget
 from agent.run.models.roles import ServedModel
 from agent.screen.capture import Frame
 from agent.screen.encode import EncodedImage, encode, fit

@@ -9,7 +9,7 @@ from agent.core.actions import Click, Move
 from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.factory import open_desktop
 from agent.desktop.protocol.windows import WindowId, Windows
-from agent.run.observing.eye import Eye
+from agent.run.observing.outliner import Eye
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox
 from agent.screen.capture import Frame

@@ -22,17 +22,16 @@ from agent.families.base import PromptRequest
 from agent.families.published import Published
 from agent.model.asking import Patience
 from agent.model.engines import Engine
-from agent.run.budgets import pixel_budget
 from agent.run.calibration.remembered import Wish, calibrated
 from agent.run.control.race import Race
 from agent.run.control.steering import Steering
-from agent.run.locate.resolve_point import Zoom
 from agent.run.loop.context import OpenTools, Person, RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fallback_model, main_model
-from agent.run.models.loop_detector import LoopRule
+from agent.run.models.history import pixel_budget
+from agent.run.models.resolve_point import Zoom
 from agent.run.models.roles import Role, ServedModel, open_model
-from agent.run.models.settings import RunSettings
+from agent.run.models.settings import LoopRule, RunSettings
 from agent.safety.policy import Policy
 from agent.safety.run_registry import Registered
 from agent.safety.stop import StopSwitch

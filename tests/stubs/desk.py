@@ -21,14 +21,13 @@ from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
 from agent.record.bundle import Recorder
 from agent.record.redactor import Redactor
-from agent.run.budgets import answer_tokens
 from agent.run.control.steering import Steering
-from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.loop.context import RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.actor import Actor
 from agent.run.models.assemble import DecidingModel
-from agent.run.models.history import History, most_images
+from agent.run.models.history import History, answer_tokens, most_images
+from agent.run.models.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observer
 from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from agent.core.geometry import Grid, Size
-from agent.run.budgets import pixel_budget
-from agent.run.calibration.picture import draw_clicks
-from agent.run.calibration.trial import Correction, Outcome, Verdict, try_out
+from agent.run.calibration.trial import Correction, Outcome, Verdict, draw_clicks, try_out
+from agent.run.models.history import pixel_budget
 from agent.run.models.roles import ServedModel
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError

@@ -18,9 +18,8 @@ from agent.model.asking import Completion, Delta, ModelClient, Progress, Retryin
 from agent.model.endpoint import is_other
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
-from agent.run.budgets import answer_tokens
-from agent.run.locate.resolve_point import TargetFinder
-from agent.run.models.history import History, estimate_tokens
+from agent.run.models.history import History, answer_tokens, estimate_tokens
+from agent.run.models.resolve_point import TargetFinder
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage

@@ -10,10 +10,9 @@ from agent.desktop.guard.reach import MaskedScreen, Reach
 from agent.families.planner.family import Planner
 from agent.model.endpoint import Endpoint
 from agent.model.masked_client import MaskedClient
-from agent.run.budgets import answer_tokens, pixel_budget
-from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.models.actor import Actor
-from agent.run.models.history import History, most_images
+from agent.run.models.history import History, answer_tokens, most_images, pixel_budget
+from agent.run.models.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.models.roles import ServedModel
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Conceal, Observer

@@ -19,7 +19,7 @@ from agent.events.sink import Emit
 from agent.families.base import Decision, FailureKind, Family, ParseFailure, Plan
 from agent.families.shared.json_calls import as_text
 from agent.model.asking import ModelClient
-from agent.run.budgets import answer_tokens
+from agent.run.models.history import answer_tokens
 from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage, encode, fit
 from agent.screen.outline import Element, Outline
