@@ -224,7 +224,7 @@ class Workplace:
     def _offer_prompts(self, engines: "dict[Role, Engine]") -> None:
         """Offer the published prompts of the models' families, if a person can be asked. Raises UsageError."""
         from agent.families.registry import detect_family
-        from agent.prompts.offer import offer
+        from agent.prompts.store import offer
 
         options = self._options
         if self._offers is None or options.words == "ours" or options.system_prompt or options.tools:

@@ -140,8 +140,8 @@ async def run(
             emit(Warned(remark))
         recorded = [Path(request.bundle).absolute()] if request.bundle else []
         context = RunContext(
-            own, desktop.hand, request.policy, desktop.approver(person), person, stop, steering or Steering(),
-            desktop.surroundings, tools=tools, open_witness=partial(real.open_witness, environ, recorded),
+            own, desktop.hand, request.policy, desktop.approver(person), person, stop, desktop.surroundings,
+            steering or Steering(), tools=tools, open_witness=partial(real.open_witness, environ, recorded),
             relief=relief,
         )  # fmt: skip
         return await Loop(context).run(emit)

@@ -189,7 +189,7 @@ class Desk:
     person: FakePerson = field(default_factory=FakePerson)
     stop: StopSwitch = field(default_factory=StopSwitch)
     steering: Steering = field(default_factory=Steering)
-    surroundings: Surroundings | None = None
+    surroundings: Surroundings = field(default_factory=FakeSurroundings)
     grants: Grants = field(default_factory=Grants)
     kind: ServerKind = "other"
     approve: ApproveMode = "never"
@@ -227,8 +227,8 @@ class Desk:
         actor = Actor(client, family, history, settings, (), aiming)
         own = DecidingModel("actor", observer, actor, history, settings)
         context = RunContext(
-            own, self.hand, Policy.load(self.approve), self.person, self.person, self.stop, self.steering,
-            self.surroundings, self.grants, self.tools, self.open_witness,
+            own, self.hand, Policy.load(self.approve), self.person, self.person, self.stop, self.surroundings,
+            self.steering, self.grants, self.tools, self.open_witness,
         )  # fmt: skip
         return Loop(context), client
 

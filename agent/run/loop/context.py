@@ -70,8 +70,8 @@ class RunContext:
     approver: Approver  # asks the person about actions
     person: Person  # answers the model's questions
     stop: StopSwitch  # ends everything
+    surroundings: Surroundings  # inspects the desktop for the policy
     steering: Steering = field(default_factory=Steering)  # what the person wants of the run
-    surroundings: Surroundings | None = None  # inspects the desktop for the policy; None if nothing can
     grants: Grants = field(default_factory=Grants)  # what the person allowed for the rest of this run
     tools: Tools = field(default_factory=Tools)  # the tools of the model
     open_witness: OpenWitness | None = None  # starts watching for changes on the computer; None if nothing can

@@ -315,10 +315,8 @@ class Loop:
 
     async def _there(self) -> list[Element]:
         """Return the current elements at the places that the run touched last."""
-        surroundings = self._context.surroundings
-        if surroundings is None:
-            return []
-        places = [await self._context.on_screen(surroundings.glance, Move(place)) for place in self._claims.places]
+        glance = self._context.surroundings.glance
+        places = [await self._context.on_screen(glance, Move(place)) for place in self._claims.places]
         return [one for place in places for one in place.elements]
 
     async def _last_look(self, end: RunEnd) -> events.Receipt:

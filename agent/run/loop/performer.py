@@ -200,7 +200,7 @@ class Performer:
             return target
         at = self._pointed
         if self._context.hand.touches or at is None:
-            at = await self._consent.pointer() or at
+            at = await self._context.on_screen(self._context.surroundings.pointer) or at
         return target if at is None else at_pointer(target, at)
 
     async def _may_be_done(self, turn: Turn, attempt: _Attempt, judged: Action[DesktopPoint]) -> bool:
