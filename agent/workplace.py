@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agent.events.sink import Emit
     from agent.record.bundle import Recorder
     from agent.record.traces import RunTrace
-    from agent.run.control.steering import Steering
+    from agent.run.control import Steering
     from agent.run.loop.context import OpenTools, Person
     from agent.run.models.roles import Role
     from agent.run.models.settings import RunSettings
@@ -289,7 +289,7 @@ class Workplace:
 
     def _check_named(self, stop: StopSwitch) -> None:
         """Ask the named endpoints what they serve. Raises MaiError: an endpoint cannot be used as named."""
-        from agent.run.control.race import Race
+        from agent.run.control import Race
         from agent.run.models.roles import open_model
 
         own = self._options.engine

@@ -13,7 +13,7 @@ from agent.core.actions import Action, describe, map_points, points_of
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.families.base import Decision, ParseFailure, PromptRequest
-from agent.families.shared.json_calls import as_text
+from agent.families.shared.answer_parts import as_text
 from agent.model.asking import Completion
 from agent.model.request import ChatRequest, to_openai
 from agent.options import RunOptions

@@ -23,8 +23,7 @@ from agent.families.published import Published
 from agent.model.asking import Patience
 from agent.model.engines import Engine
 from agent.run.calibration.remembered import Wish, calibrated
-from agent.run.control.race import Race
-from agent.run.control.steering import Steering
+from agent.run.control import Race, Steering
 from agent.run.loop.context import OpenTools, Person, RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fallback_model, main_model

@@ -7,7 +7,7 @@ from agent.desktop.input.takeover import Look, Takeover, TakeoverJudge
 from agent.desktop.protocol.desktop import TakeoverWatch
 from agent.desktop.protocol.hand import Rest
 from agent.desktop.x11.input import X11InputState
-from agent.run.control.steering import Steering
+from agent.run.control import Steering
 
 HERE, THERE = (100, 100), (300, 200)
 

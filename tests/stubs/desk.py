@@ -21,7 +21,7 @@ from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
 from agent.record.bundle import Recorder
 from agent.record.redactor import Redactor
-from agent.run.control.steering import Steering
+from agent.run.control import Steering
 from agent.run.loop.context import RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.actor import Actor

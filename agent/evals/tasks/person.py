@@ -7,7 +7,7 @@ from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
 from agent.evals.tasks.task import Person
 from agent.events.run_events import Event, StepFinished
-from agent.run.control.steering import Steering
+from agent.run.control import Steering
 from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch
 

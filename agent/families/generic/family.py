@@ -136,19 +136,22 @@ class _Places:
     def __init__(self, outline: Outline | None, words: Vocabulary) -> None:
         self._outline, self.words = outline, words
 
-    def of(self, arguments: Mapping[str, Any], what: str = "") -> GridPoint | None:
+    def of(self, arguments: Mapping[str, Any], what: str) -> GridPoint:
+        """Return the place that the arguments name. Raises ArgumentError."""
+        place = self.if_any(arguments)
+        if place is None:
+            raise ArgumentError("bad_point", f'{what} needs an "element" or a "point"')
+        return place
+
+    def if_any(self, arguments: Mapping[str, Any]) -> GridPoint | None:
         """Return the place that the arguments name; None if they name none. Raises ArgumentError."""
         number = next((arguments[name] for name in _ELEMENT if name in arguments), None)
         if number is not None:
             return self._element(number)
         point = next((arguments[name] for name in _POINT if name in arguments), None)
-        if point is not None:
-            return read_point(point, self.words.grid)
-        if what:
-            raise ArgumentError("bad_point", f'{what} needs an "element" or a "point"')
-        return None
+        return None if point is None else read_point(point, self.words.grid)
 
-    def named(self, value: Any) -> GridPoint | None:
+    def named(self, value: Any) -> GridPoint:
         """Return the place for a value: an element's number, a point, or an object with one of them."""
         if isinstance(value, Mapping):
             return self.of(value, "a place")
@@ -173,14 +176,14 @@ def _read(arguments: Mapping[str, Any], places: _Places) -> list[Action[GridPoin
     written = arguments.get("action")
     name = written.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(written, str) else ""
     if name in CLICKS:
-        return [actions.Click(_at(places.of(arguments, name)), *CLICKS[name])]
+        return [actions.Click(places.of(arguments, name), *CLICKS[name])]
     if name in _MOVES:
-        return [actions.Move(_at(places.of(arguments, name)))]
+        return [actions.Move(places.of(arguments, name))]
     if name == "drag":
         if arguments.get("to") is None:
             raise ArgumentError("bad_point", 'a drag needs "to", where it ends')
-        return [actions.Drag(_at(places.of(arguments, name)), _at(places.named(arguments["to"])))]
-    place = places.of(arguments)
+        return [actions.Drag(places.of(arguments, name), places.named(arguments["to"]))]
+    place = places.if_any(arguments)
     plain = {key: value for key, value in arguments.items() if key not in (*_ELEMENT, *_POINT, "to")}
     read = read_action({"action": _NAMES.get(name, written), **_renamed(name, plain)}, places.words)
     if isinstance(read, actions.Scroll):
@@ -206,12 +209,6 @@ def _renamed(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     if name.startswith("open") and "text" not in kept:
         kept["text"] = kept.get("name", kept.get("app"))
     return kept
-
-
-def _at(place: GridPoint | None) -> GridPoint:
-    if place is None:
-        raise ArgumentError("bad_point", "a place is missing")
-    return place
 
 
 _TEXT = {"type": "string"}

@@ -138,12 +138,9 @@ def _value(key: str, quote: str = "") -> str:
 
 
 def json_answers(opening: str, takes: Mapping[str, Sequence[str]], closing: str = "") -> str:
-    """Return a regular expression of answers with a thought and one JSON call.
+    """Return a regular expression of answers with a thought, between two literal texts, and one JSON call.
 
-    Args:
-        opening: literal text before the thought.
-        takes: the actions, each with its parameters.
-        closing: text between the thought and the call.
+    `takes` are the actions, each with its parameters.
     """
     choices = "|".join(
         f'"{name}"' + "".join(f', "{key}": ' + _value(key, '"') for key in keys) for name, keys in takes.items()

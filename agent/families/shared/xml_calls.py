@@ -16,10 +16,8 @@ _ENDS = ("</function>", "</tool_call>")
 def xml_calls(text: str, texts: Collection[str] = (), *, whole: bool = True) -> list[Call] | ParseFailure:
     """Return the calls in a text, in order; other text around them is allowed. Values are texts, objects or lists.
 
-    Args:
-        text: the answer.
-        texts: parameters whose values are always texts.
-        whole: whether a truncated call invalidates those before it; False ignores the truncated call.
+    The values of the parameters in `texts` are always texts. A truncated call is ignored, unless `whole` is set or
+    there is no other.
     """
     text = clean_text(text)
     calls: list[Call] = []

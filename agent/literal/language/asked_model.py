@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent.families.base import ParseFailure
-from agent.families.shared.json_calls import as_text, split_thought
+from agent.families.shared.answer_parts import as_text, split_thought
 from agent.families.shared.lenient_json import first_object
 from agent.literal.goals import Question, Reading, Target
 from agent.literal.language.goal_json import BadReadingError, read_goals, schema
@@ -13,9 +13,8 @@ from agent.literal.language.grammar import check_secrets
 from agent.literal.language.refusals import check_final
 from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError
 from agent.model.asking import ModelClient, OnProgress
-from agent.model.clients import client_of
+from agent.model.clients import MaskedClient, client_of
 from agent.model.endpoint import Endpoint
-from agent.model.masked_client import MaskedClient
 from agent.model.request import ChatRequest, Message, Sampling
 from foundation.chat_stream import Usage
 from foundation.errors import MaiError

@@ -119,13 +119,9 @@ class Outcome:
 async def try_out(model: ServedModel, screen: Size, wanted: int | None = None, tell: Tell = lambda _: None) -> Outcome:
     """Find the coordinate space of a model's points on a screen of this size.
 
-    It takes three questions if all is well, otherwise five, and one more if the server makes images smaller.
-
-    Args:
-        model: the model to ask, of a family that can be asked for a point.
-        screen: size as captured.
-        wanted: the pixel budget of a screenshot; None to suit the endpoint.
-        tell: receives progress messages.
+    It takes three questions if all is well, otherwise five, and one more if the server makes images smaller. The family
+    must be one that can be asked for a point. `wanted` is the pixel budget of a screenshot; None suits the endpoint.
+    `tell` receives progress messages.
 
     Raises ModelError: the model cannot be asked. UsageError: no screenshot fits.
     """

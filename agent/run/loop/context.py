@@ -9,9 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from agent.desktop.protocol.hand import Hand
 from agent.desktop.protocol.witness import OpenWitness
 from agent.events.sink import Emit
-from agent.run.control.race import Race
-from agent.run.control.steering import Steering
-from agent.run.control.worker import Worker
+from agent.run.control import Race, Steering, Worker
 from agent.run.models.assemble import DecidingModel, FallbackModel
 from agent.safety.policy import Approver, Grants, Policy
 from agent.safety.situation import Surroundings

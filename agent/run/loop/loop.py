@@ -33,7 +33,7 @@ from agent.events.run_events import HandedBack, HandedOver, Outcome
 from agent.events.sink import Emit, Sink, SinkFailedError
 from agent.evidence.claims import Claims, Verdict
 from agent.families.base import Decision, ParseFailure, PastStep
-from agent.run.control.worker import Worker
+from agent.run.control import Worker
 from agent.run.loop.context import RunContext
 from agent.run.loop.fallback import DecidingModels
 from agent.run.loop.performer import Performer, Turn

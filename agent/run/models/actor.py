@@ -12,7 +12,7 @@ from agent.events.run_events import ModelDelta, Warned
 from agent.events.sink import Emit
 from agent.families.base import Decision, Family, ParseFailure, Plan, PromptRequest
 from agent.families.planner.family import Planner
-from agent.families.shared.json_calls import as_text
+from agent.families.shared.answer_parts import as_text
 from agent.families.shared.points import grid_of
 from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Waiting
 from agent.model.endpoint import is_other

@@ -8,8 +8,8 @@ from typing import Literal
 from agent.desktop.guard.desktop import GuardedDesktop
 from agent.desktop.guard.reach import MaskedScreen, Reach
 from agent.families.planner.family import Planner
+from agent.model.clients import MaskedClient
 from agent.model.endpoint import Endpoint
-from agent.model.masked_client import MaskedClient
 from agent.run.models.actor import Actor
 from agent.run.models.history import History, answer_tokens, most_images, pixel_budget
 from agent.run.models.resolve_point import PointModel, TargetFinder, Zoom

@@ -122,10 +122,8 @@ class History:
     def window(self, fixed_tokens: int, image_tokens: int, images: int = 1) -> tuple[tuple[PastStep, ...], int]:
         """Return the steps that the next request shows, and how many older steps it leaves out.
 
-        Args:
-            fixed_tokens: tokens without the past: system prompt, instruction, feedback.
-            image_tokens: tokens of the current images.
-            images: number of the current images.
+        `fixed_tokens` are those without the past: system prompt, instruction, feedback; `image_tokens` those of the
+        current images.
         """
         self._current_images = images
         if self._images_shown() + images > self._high:

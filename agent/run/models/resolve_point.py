@@ -17,7 +17,7 @@ from agent.core.geometry import CapturePoint, DesktopPoint, Grid, GridPoint, Nam
 from agent.events.run_events import Consulted
 from agent.events.sink import Emit
 from agent.families.base import Decision, FailureKind, Family, ParseFailure, Plan
-from agent.families.shared.json_calls import as_text
+from agent.families.shared.answer_parts import as_text
 from agent.model.asking import ModelClient
 from agent.run.models.history import answer_tokens
 from agent.run.observing.observe import Observation

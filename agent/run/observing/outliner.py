@@ -13,7 +13,7 @@ from agent.desktop.guard.desktop import GuardedDesktop
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.protocol.elements import Elements, OpenElements
 from agent.desktop.protocol.windows import Connection, OpenWindows, shown
-from agent.run.control.worker import Worker
+from agent.run.control import Worker
 from agent.screen.capture import Frame
 from agent.screen.join import join
 from agent.screen.ocr import Box, Word
@@ -28,12 +28,8 @@ _WHO = "Reading the words of the screen"
 class Outliner:
     """Takes outlines of one desktop for one observer. Everything is opened and used on its own thread.
 
-    Args:
-        open_elements: opens the desktop's accessibility tree; returns None if there is none.
-        open_windows: opens the desktop's window list.
-        languages: tesseract's names of the screen's languages.
-        read_words: whether OCR runs, too. It costs CPU time, not only latency.
-        keep_numbers: whether an element keeps its number in the next outline, for models that name elements by number.
+    `languages` are tesseract's names. `read_words`: OCR runs, too; it costs CPU time, not only latency. `keep_numbers`:
+    an element keeps its number in the next outline, for models that name elements by number.
     """
 
     def __init__(
@@ -137,11 +133,8 @@ _PATIENCE = 60.0
 class Eye:
     """Takes looks at a desktop, and keeps its connections open between them. Used from one thread.
 
-    Args:
-        desktop: closed with the eye.
-        languages: tesseract's names of the languages on the screen.
-        ours: whether our own windows may be on it.
-        words: whether words are read beside the accessibility tree.
+    The desktop is closed with the eye. `ours`: our own windows may be on it. `words`: words are read beside the
+    accessibility tree.
     """
 
     def __init__(self, desktop: Desktop, languages: tuple[str, ...], *, ours: bool = True, words: bool = True) -> None:

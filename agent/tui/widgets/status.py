@@ -4,7 +4,7 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
-from agent.run.control.steering import Hold
+from agent.run.control import Hold
 from agent.tui.view import TONES, RunView, State
 from foundation.foreign_text import harmless
 
