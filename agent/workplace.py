@@ -21,8 +21,7 @@ from foundation.errors import ExitStatus, MaiError, StoppedError
 from foundation.stray_output import LOG_NAME, kept_in
 
 if TYPE_CHECKING:
-    from agent.events.run_events import Event, RunFinished
-    from agent.events.sink import Emit
+    from agent.events.run_events import Emit, Event, RunFinished
     from agent.record.bundle import Recorder
     from agent.record.traces import RunTrace
     from agent.run.control import Steering

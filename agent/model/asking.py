@@ -207,10 +207,7 @@ class PatientClient(ABC, Generic[Connection]):
         return max(self.patience.first_token, self.patience.between_tokens) + 5
 
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
-        """Ask, and report the answer's progress.
-
-        Raises ModelError: after the retries, or at once if retrying cannot help.
-        """
+        """Ask, as `ModelClient.complete` says."""
         attempt = 0
         while True:
             try:

@@ -68,11 +68,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         return openai.AsyncOpenAI(**self.connecting(openai), default_headers=headers)
 
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
-        """Fill in model, kind and context from /v1/models, as far as the server reports them. Return the endpoint.
-
-        If it has several models, the one that `prefer` accepts is taken. Raises ModelError: it cannot be asked, or does
-        not serve the named model. UsageError: it serves several models, and none was chosen.
-        """
+        """Fill in model, kind and context from /v1/models, as far as the server reports them."""
         base_url = self.endpoint.base_url
         try:
             models = await list_models(self.connection)

@@ -16,8 +16,7 @@ from agent.desktop.factory import open_desktop
 from agent.desktop.guard.desktop import GuardedDesktop
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, OpenDesktop
-from agent.events.run_events import RunFinished, RunStarted, Warned
-from agent.events.sink import Emit
+from agent.events.run_events import Emit, RunFinished, RunStarted, Warned
 from agent.families.base import PromptRequest
 from agent.families.published import Published
 from agent.model.asking import Patience

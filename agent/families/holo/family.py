@@ -14,8 +14,8 @@ from agent.families.holo import tools
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.lenient_json import only_object
+from agent.families.shared.named_calls import xml_calls
 from agent.families.shared.text_family import Read, TextFamily, in_turn, joined, thought_in
-from agent.families.shared.xml_calls import xml_calls
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import ToolCall

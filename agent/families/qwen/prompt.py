@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
-from agent.families.shared.xml_calls import xml_calls
+from agent.families.shared.named_calls import xml_calls
 
 _MARK = re.compile(r"\{([a-z]+)\}")
 _CLICKS = ("left_click", "right_click", "middle_click", "double_click", "triple_click")

@@ -13,10 +13,9 @@ from agent.families.base import Acts, Call, ParseFailure, PastStep, PromptReques
 from agent.families.published import GROUNDING
 from agent.families.shared.answer_parts import AnswerParts
 from agent.families.shared.computer_use import Vocabulary
-from agent.families.shared.named_calls import as_named, thought_and_calls
+from agent.families.shared.named_calls import as_named, thought_and_calls, xml_calls
 from agent.families.shared.own_names import named, read_own, unrepeated
 from agent.families.shared.text_family import Read, TextFamily, in_turn, joined, offered
-from agent.families.shared.xml_calls import xml_calls
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 

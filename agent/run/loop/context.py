@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from agent.desktop.protocol.hand import Hand
 from agent.desktop.protocol.witness import OpenWitness
-from agent.events.sink import Emit
+from agent.events.run_events import Emit
 from agent.run.control import Race, Steering, Worker
 from agent.run.models.assemble import DecidingModel, FallbackModel
 from agent.safety.policy import Approver, Grants, Policy

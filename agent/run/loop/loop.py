@@ -29,8 +29,7 @@ from agent.core.actions import (
 )
 from agent.core.notes import Note, NoteKind
 from agent.events import run_events as events
-from agent.events.run_events import HandedBack, HandedOver, Outcome
-from agent.events.sink import Emit, Sink, SinkFailedError
+from agent.events.run_events import Emit, HandedBack, HandedOver, Outcome, Sink, SinkFailedError
 from agent.evidence.claims import Claims, Verdict
 from agent.families.base import Decision, ParseFailure, PastStep
 from agent.run.control import Worker

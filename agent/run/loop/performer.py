@@ -31,8 +31,7 @@ from agent.core.geometry import DesktopPoint, GridPoint, Region
 from agent.core.notes import Note
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.fates import Why
-from agent.events.run_events import Acted, Dropped, Warned
-from agent.events.sink import Emit
+from agent.events.run_events import Acted, Dropped, Emit, Warned
 from agent.families.base import Decision
 from agent.run.loop.consent import Consent
 from agent.run.loop.context import RunContext, ToolFailedError

@@ -8,8 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent.events.run_events import ModelDelta, Warned
-from agent.events.sink import Emit
+from agent.events.run_events import Emit, ModelDelta, Warned
 from agent.families.base import Decision, Family, ParseFailure, Plan, PromptRequest
 from agent.families.planner.family import Planner
 from agent.families.shared.answer_parts import as_text

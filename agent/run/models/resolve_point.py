@@ -14,8 +14,7 @@ from typing import Literal, TypeAlias
 
 from agent.core.actions import Absent, Click, LongPress, Scroll, map_points, points_of, shorten
 from agent.core.geometry import CapturePoint, DesktopPoint, Grid, GridPoint, NamedPoint, Region, Size
-from agent.events.run_events import Consulted
-from agent.events.sink import Emit
+from agent.events.run_events import Consulted, Emit
 from agent.families.base import Decision, FailureKind, Family, ParseFailure, Plan
 from agent.families.shared.answer_parts import as_text
 from agent.model.asking import ModelClient
