@@ -22,9 +22,9 @@ from agent.families.shared.text_family import Read, TextFamily, all_calls, in_tu
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
-ACTION = re.compile(r"<\s*action\s*>(.*?)(?:<\s*/\s*action\s*>|(?=<\s*conclusion)|\Z)", re.DOTALL | re.IGNORECASE)
+_ACTION = re.compile(r"<\s*action\s*>(.*?)(?:<\s*/\s*action\s*>|(?=<\s*conclusion)|\Z)", re.DOTALL | re.IGNORECASE)
 _CONCLUSION = re.compile(r"<\s*conclusion\s*>.*", re.DOTALL | re.IGNORECASE)
-NOISE = re.compile(r"```\w*|<\|im_end\|>")
+_NOISE = re.compile(r"```\w*|<\|im_end\|>")
 
 
 class UiVenus(TextFamily):
@@ -56,7 +56,7 @@ class UiVenus(TextFamily):
         thought = step.thought
         if step.answer is not None and step.answer.content:
             parts = take_apart(step.answer)
-            written = ACTION.search(parts.text)
+            written = _ACTION.search(parts.text)
             thought, action = parts.thought or thought, written[1].strip("\n") if written else action
         line = self.texts["step"].format(number=number, thought=thought, action=action)
         # Its client has no place for replies. They are put after their step.
@@ -68,10 +68,10 @@ class UiVenus(TextFamily):
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse one call in each pair of tags. Without tags, the whole answer is one call."""
-        marks = list(ACTION.finditer(parts.text))
-        written = [NOISE.sub("", mark[1]).strip() for mark in marks]
+        marks = list(_ACTION.finditer(parts.text))
+        written = [_NOISE.sub("", mark[1]).strip() for mark in marks]
         if not written:
-            rest = NOISE.sub("", _CONCLUSION.sub("", parts.text)).strip()
+            rest = _NOISE.sub("", _CONCLUSION.sub("", parts.text)).strip()
             if not rest:
                 return parts.thought, ParseFailure("empty", "there is no action in the answer"), 1
             written = [rest]
@@ -129,7 +129,7 @@ class UiVenus2(UiVenus):
         if step.answer is None or not step.answer.content:
             return self.written(step.thought, step.calls)
         parts = take_apart(step.answer)
-        written = ACTION.search(parts.text)
+        written = _ACTION.search(parts.text)
         action = (written[1] if written else parts.text).strip()
         thought = parts.thought or step.thought
         return "\n".join([*([f"<think>{thought}</think>"] if thought else []), f"<action>{action}</action>"])
@@ -142,8 +142,8 @@ class UiVenus2(UiVenus):
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the action in the tags, or the calls of a `Sequence`. Without tags, the whole answer is the action."""
-        marks = list(ACTION.finditer(parts.text))
-        written = [NOISE.sub("", mark[1]).strip() for mark in marks] or [NOISE.sub("", parts.text).strip()]
+        marks = list(_ACTION.finditer(parts.text))
+        written = [_NOISE.sub("", mark[1]).strip() for mark in marks] or [_NOISE.sub("", parts.text).strip()]
         thought = joined(parts.thought, parts.text[: marks[0].start()].strip() if marks else "")
         return thought, all_calls(map(_calls, written[:1])), None
 
