@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agent.run.control.steering import Steering
+from agent.run.control import Steering
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError
 from foundation.printing import remark

@@ -22,11 +22,10 @@ from foundation.stray_output import LOG_NAME, kept_in
 
 if TYPE_CHECKING:
     from agent.desktop.protocol.desktop import OpenDesktop
-    from agent.events.run_events import Event, RunFinished
-    from agent.events.sink import Emit
+    from agent.events.run_events import Emit, Event, RunFinished
     from agent.record.bundle import Recorder
     from agent.record.traces import RunTrace
-    from agent.run.control.steering import Steering
+    from agent.run.control import Steering
     from agent.run.loop.context import OpenTools, Person
     from agent.run.models.roles import Role
     from agent.run.models.settings import RunSettings
@@ -300,7 +299,7 @@ class Workplace:
     def _offer_prompts(self, engines: "dict[Role, Engine]") -> None:
         """Offer the published prompts of the models' families, if a person can be asked. Raises UsageError."""
         from agent.families.registry import detect_family
-        from agent.prompts.offer import offer
+        from agent.prompts.store import offer
 
         options = self._options
         if self._offers is None or options.words == "ours" or options.system_prompt or options.tools:
@@ -365,7 +364,7 @@ class Workplace:
 
     def _check_named(self, stop: StopSwitch) -> None:
         """Ask the named endpoints what they serve. Raises MaiError: an endpoint cannot be used as named."""
-        from agent.run.control.race import Race
+        from agent.run.control import Race
         from agent.run.models.roles import open_model
 
         own = self._options.engine

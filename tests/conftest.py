@@ -94,7 +94,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest
     monkeypatch.setenv("MAI_AGENT_CALIBRATE", "off")  # a script of answers has none for it
     monkeypatch.setenv("MAI_AGENT_CONFIG", str(settings_file))
     # Nobody is asked whether to fetch a prompt from the network.
-    monkeypatch.setattr("agent.prompts.offer.network_at_hand", lambda _: False)
+    monkeypatch.setattr("agent.prompts.store.network_at_hand", lambda _: False)
 
 
 @pytest.fixture(scope="session")

@@ -25,9 +25,9 @@ from agent.options import RunOptions
 from agent.recipes.files import load_recipe
 from agent.record.bundle import Recorder
 from agent.record.redactor import Redactor
-from agent.run.control.worker import Worker
+from agent.run.control import Worker
 from agent.run.loop.context import Person
-from agent.run.observing.eye import Eye
+from agent.run.observing.outliner import Eye
 from agent.safety.stop import REASONS, StopSwitch, stop_signals
 from agent.sandbox.desktop import Sandbox
 from agent.screen.ocr import reading_languages

@@ -14,15 +14,15 @@ from agent.core.actions import Action, describe, map_points, points_of
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.families.base import Decision, ParseFailure, PromptRequest
-from agent.families.shared.json_calls import as_text
+from agent.families.shared.answer_parts import as_text
 from agent.literal.client import literal_engine
 from agent.model.asking import Completion, Patience
 from agent.model.engines import Engine, choose_engine
 from agent.model.request import ChatRequest, to_openai
 from agent.options import RunOptions
 from agent.prompts.store import published_words
-from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.remembered import recalled
+from agent.run.models.history import answer_tokens, pixel_budget
 from agent.run.models.roles import ServedModel, open_model
 from agent.screen.capture import Frame
 from agent.screen.encode import EncodedImage, encode, fit, resize

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agent.commands.arguments import open_own_desktop, tell
-from agent.run.observing.eye import Eye
+from agent.run.observing.outliner import Eye
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.ocr import reading_languages

@@ -16,8 +16,7 @@ from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from foundation.printing import ask_for, close_output, is_terminal, remark
 
 if TYPE_CHECKING:
-    from agent.events.run_events import Event
-    from agent.events.sink import Emit
+    from agent.events.run_events import Emit, Event
     from agent.model.engines import Engine
     from agent.options import RunOptions
 

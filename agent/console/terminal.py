@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
-from agent.run.control.worker import Worker
+from agent.run.control import Worker
 from agent.safety.naming import unplaced
 from agent.safety.policy import Approval, Question
 from agent.safety.question_text import Asked, asked, lines_of

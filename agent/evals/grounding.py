@@ -16,7 +16,7 @@ from agent.evals.judging import ZOOM, first_point
 from agent.evals.samples import Sample
 from agent.model.asking import Completion
 from agent.model.refusals import ErrorKind, ModelError
-from agent.run.locate.resolve_point import crop_around
+from agent.run.models.resolve_point import crop_around
 from agent.screen.capture import Frame
 from foundation.errors import EnvironmentLacksError, UsageError
 

@@ -20,7 +20,7 @@ from agent.core.geometry import DesktopPoint, Region, Size
 from agent.desktop.factory import open_desktop
 from agent.desktop.protocol.windows import WindowId, Windows
 from agent.evals.targets import Question, Target, is_absent, questions_of, targets_of
-from agent.run.observing.eye import Eye
+from agent.run.observing.outliner import Eye
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 from agent.screen.capture import Frame

@@ -1,11 +1,11 @@
 """What a run tells, as typed events: the only thing that crosses from the loop to whoever watches.
 
-The printer, the recorder and the TUI receive the same stream. Events are plain values; `agent.events.as_json` gives
-the form of `mai-agent --json`.
+The printer, the recorder and the TUI receive the same stream, in order and on the loop's thread. Events are plain
+values; `agent.events.as_json` gives the form of `mai-agent --json`.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -354,3 +354,46 @@ Event: TypeAlias = (
     | HandedOver | HandedBack | Paused | Resumed | UserActed | PersonSaid | Acted | StepFinished | Warned | Receipt
     | RunFinished
 )  # fmt: skip
+
+
+Emit: TypeAlias = Callable[[Event], None]
+
+
+class SinkFailedError(BaseException):
+    """The receiver of the events raised `error`. It is a BaseException, so that no `except Exception` catches it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Sink:
+    """Passes events on until it is closed, so that a request that is slow to cancel emits nothing after the end.
+
+    An exception of the receiver (a full disk, a closed pipe) ends the run and reaches the caller. It must not count as
+    a failure of the run itself.
+    """
+
+    def __init__(self, receiver: Emit) -> None:
+        self._receiver = receiver
+        self._open = True
+        self._failure: SinkFailedError | None = None
+        self.count = 0
+
+    def emit(self, event: Event) -> None:
+        """Pass an event on. Raises SinkFailedError."""
+        if self._failure is not None:  # the receiver gets no more events, and a run must not go on unseen
+            raise self._failure
+        if not self._open:
+            return
+        self.count += 1
+        try:
+            self._receiver(event)
+        except Exception as error:
+            self._failure = SinkFailedError(error)
+            raise self._failure from error
+
+    def close(self, last: Event) -> None:
+        """Pass on the last event. An exception of the receiver is raised unchanged."""
+        self._open = False
+        self._receiver(last)

@@ -14,9 +14,9 @@ A new family is a folder with
 - `golden.json`: the requests of steps 1, 2, 5 and 12 as its published client sends them
   (tests/families/test_golden_requests.py).
 
-Families share the code in `shared`: answer parts (`answer_parts`), call syntaxes (`json_calls`, `named_calls`,
-`xml_calls`, `code_calls`, `tabbed_calls`), the vocabulary of computer use (`computer_use`), families' own names for it
-(`own_names`), typing that clicks or clears first (`text_entry`), points and grids (`points`), grounding answers
-(`point_answers`), and JSON with mistakes (`lenient_json`). Families trained from Qwen-VL that call `computer_use` share
+Families share the code in `shared`: answer parts and calls in JSON (`answer_parts`), other syntaxes (`named_calls`,
+`code_calls`), the vocabulary of computer use (`computer_use`), families' own names for it and typing that
+clicks or clears first (`own_names`), points and grids (`points`), grounding answers (`point_answers`), and JSON with
+mistakes (`lenient_json`). Families trained from Qwen-VL that call `computer_use` share
 a whole family, `qwen.family.QwenComputerUse`. Such a family consists of data, and of code for its differences.
 """

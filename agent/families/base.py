@@ -105,12 +105,8 @@ def decide(
 ) -> Decision | ParseFailure:
     """Return the decision of an answer's calls. If `read` raises ArgumentError for one call, all are rejected.
 
-    Args:
-        thought: the reasoning.
-        calls: the calls as written, in order.
-        read: returns the action or actions of a call.
-        most: how many calls to use; the others are ignored and counted. None for all.
-        in_part: whether the calls before a rejected call still count.
+    `most` calls are used, all for None; the others are ignored and counted. `in_part`: the calls before a rejected call
+    still count.
     """
     if isinstance(calls, ParseFailure):
         return ParseFailure(calls.kind, calls.message, thought)
@@ -191,6 +187,15 @@ class PromptRequest:
         return Size(1920, 1080) if size is None else size
 
 
+#: Facts that a `family.toml` may leave out: their table and key there.
+_OPTIONAL = {
+    "image_format": ("image", "format"), "quality": ("image", "quality"), "reference_images": ("history", "images"),
+    "most_images": ("history", "most"), "history": ("history", "words"), "several": ("call", "several"),
+    "function": ("call", "function"), "outline": ("prompt", "outline"), "see": ("prompt", "see"),
+    "names_elements": ("prompt", "names_elements"),
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:
     """The numbers of a family, from its `family.toml`."""
@@ -217,25 +222,17 @@ class FamilyFacts:
     def of(cls, name: str) -> "FamilyFacts":
         """Return the facts of a family, with the defaults above for missing values. Raises UsageError."""
         data = family_data(name)
-        image, grid = data["image"], data.get("grid", {})
+        grid, sampling = data.get("grid", {}), Sampling(**data.get("sampling", {}))
+        given = {fact: data[table][key] for fact, (table, key) in _OPTIONAL.items() if key in data.get(table, {})}
         return cls(
             name=name,
             image=image_rule(name),
-            image_format=image.get("format", "png"),
-            quality=image.get("quality", 90),
-            sampling=Sampling(**data.get("sampling", {})),
+            sampling=sampling,
             models=tuple(data.get("models", ())),
+            api=data.get("api", "chat"),
             navigation=grid.get("navigation", grid.get("grounding", 1000)),
             grounding=grid.get("grounding", grid.get("navigation", 1000)),
-            reference_images=data.get("history", {}).get("images", 3),
-            most_images=data.get("history", {}).get("most"),
-            history=data.get("history", {}).get("words", ""),
-            several=data.get("call", {}).get("several", False),
-            function=data.get("call", {}).get("function", "computer_use"),
-            api=data.get("api", "chat"),
-            outline=data.get("prompt", {}).get("outline", False),
-            see=data.get("prompt", {}).get("see", "screenshot"),
-            names_elements=data.get("prompt", {}).get("names_elements", False),
+            **given,
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 from agent.model.endpoint import Endpoint
 from agent.model.refusals import SEE_ITS_LOG, ErrorKind, ModelError
 from agent.model.request import ChatRequest
-from foundation.chat_stream import Answer, AnswerTooLongError, Piece
+from foundation.chat_stream import Answer, AnswerReader, AnswerTooLongError
 
 T = TypeVar("T")
 #: A connection object of a vendor's library.
@@ -130,24 +130,12 @@ class ModelClient(Protocol):
         ...
 
 
-class Reader(Protocol):
-    """Assembles one streamed answer."""
-
-    def take(self, chunk: Any) -> list[Piece]:
-        """Return what a chunk of the stream adds, in order. Raises AnswerTooLongError."""
-        ...
-
-    def answer(self) -> Answer:
-        """Return the answer so far."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A prepared request."""
 
     opening: Awaitable[Any]  # sends the request, and returns the stream of the answer's chunks
-    reader: Reader  # parses the chunks
+    reader: AnswerReader  # parses the chunks
     images_sent: int  # images sent as bytes
     explain: Callable[[Exception], ModelError]  # converts an exception of the library or the transport to ours
     answered: Callable[[], None] = lambda: None  # called when the answer is complete
@@ -219,10 +207,7 @@ class PatientClient(ABC, Generic[Connection]):
         return max(self.patience.first_token, self.patience.between_tokens) + 5
 
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
-        """Ask, and report the answer's progress.
-
-        Raises ModelError: after the retries, or at once if retrying cannot help.
-        """
+        """Ask, as `ModelClient.complete` says."""
         attempt = 0
         while True:
             try:

@@ -4,20 +4,29 @@ Servers differ in what they accept. An optional part of a request (usage in stre
 id) is omitted once a server rejects it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from typing_extensions import override
 
-from agent.model.asking import USUAL_PATIENCE, Exchange, ModelClient, Patience, PatientClient, ServerCondition
+from agent.model.asking import (
+    USUAL_PATIENCE,
+    Completion,
+    Exchange,
+    ModelClient,
+    OnProgress,
+    Patience,
+    PatientClient,
+    ServerCondition,
+)
 from agent.model.endpoint import Endpoint, ServerKind
 from agent.model.peers.anthropic_messages import AnthropicClient
 from agent.model.peers.gemini_contents import GeminiClient
 from agent.model.peers.openai_responses import OpenAiClient
 from agent.model.refusals import ModelError, explain
-from agent.model.request import ChatRequest, to_openai
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart, to_openai
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import AnswerReader
 from foundation.endpoints import list_models
@@ -59,11 +68,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         return openai.AsyncOpenAI(**self.connecting(openai), default_headers=headers)
 
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
-        """Fill in model, kind and context from /v1/models, as far as the server reports them. Return the endpoint.
-
-        If it has several models, the one that `prefer` accepts is taken. Raises ModelError: it cannot be asked, or does
-        not serve the named model. UsageError: it serves several models, and none was chosen.
-        """
+        """Fill in model, kind and context from /v1/models, as far as the server reports them."""
         base_url = self.endpoint.base_url
         try:
             models = await list_models(self.connection)
@@ -182,3 +187,56 @@ def client_of(
             return GeminiClient(endpoint, patience)
         case "chat":
             return ChatClient(endpoint, patience, condition, trace)
+
+
+class MaskedClient(ModelClient):
+    """A `ModelClient` that applies `mask` to every text of a request. Images are sent unchanged."""
+
+    def __init__(self, client: ModelClient, mask: Callable[[str], str]) -> None:
+        self._client = client
+        self._mask = mask
+
+    @property
+    @override
+    def endpoint(self) -> Endpoint:
+        return self._client.endpoint
+
+    @override
+    async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
+        return await self._client.discover(prefer)
+
+    @override
+    async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
+        return await self._client.complete(self._masked(request), on_progress)
+
+    @override
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    def _masked(self, request: ChatRequest) -> ChatRequest:
+        return replace(
+            request,
+            messages=[self._message(one) for one in request.messages],
+            tools=self._value(request.tools),
+            schema=self._value(request.schema),
+            native=self._value(request.native),
+            template_arguments=self._value(request.template_arguments),
+        )
+
+    def _message(self, message: Message) -> Message:
+        parts = tuple(one if isinstance(one, ImagePart) else TextPart(self._mask(one.text)) for one in message.parts)
+        calls = tuple(replace(call, arguments=self._mask(call.arguments)) for call in message.tool_calls)
+        return replace(
+            message, parts=parts, tool_calls=calls, reasoning=self._mask(message.reasoning),
+            items=self._value(message.items), extra=self._value(message.extra),
+        )  # fmt: skip
+
+    def _value(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._mask(value)
+            case Mapping():
+                return {name: self._value(item) for name, item in value.items()}
+            case list() | tuple():
+                return type(value)(map(self._value, value))
+        return value

@@ -1,12 +1,18 @@
-"""Chooses what drives a run: a named endpoint, the server controller's vLLM, or the built-in literal engine."""
+"""Chooses what drives a run: a named endpoint, the server controller's vLLM, or the built-in literal engine.
 
-from collections.abc import Callable
+An endpoint may be a cloud provider of `configs/peers.toml`.
+"""
+
+import importlib.util
+import os
+import urllib.parse
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agent.model.asking import ModelClient, ServerCondition
-from agent.model.endpoint import Endpoint, EngineChoice, Limits
-from agent.model.peers.table import peer_of
+from agent.model.endpoint import Api, Endpoint, EngineChoice, Limits
+from foundation.configs import load_config
 from foundation.endpoints import normalize_url
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
 
@@ -16,6 +22,43 @@ Ask: TypeAlias = Callable[[str], bool]
 
 
 ENGINE_NAMES = ("auto", "vllm", "literal", "endpoint")
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A cloud provider."""
+
+    name: Api
+    base_url: str  # address of its API
+    key: str  # the environment variable of its key
+    library: str  # the library that its client uses
+    extra: str  # our package extra that installs the library; "" if it is always installed
+    family: str  # the family of its models
+
+    def endpoint(self, choice: EngineChoice) -> Endpoint:
+        """Return the provider's endpoint: its own address, or another one with the same API.
+
+        The key comes from the provider's own variable, then from the choice. Raises EnvironmentLacksError: the library
+        is missing, or the key for the provider's own address.
+        """
+        url = _own_address(self, choice.url or "") or self.base_url
+        key = os.environ.get(self.key) or choice.api_key
+        if not _is_installed(self.library):
+            raise EnvironmentLacksError(
+                f"Asking {self.name} needs the library {self.library.replace('.', '-')}, which is not installed.",
+                f'Install the extra that brings it: pip install "mai-agent[{self.extra or self.name}]".',
+            )
+        if not key and url == self.base_url:
+            raise EnvironmentLacksError(f"There is no key for {self.name}.", f"Set it in the variable {self.key}.")
+        return Endpoint(url, key, choice.model, api=self.name, key_variable=self.key)
+
+
+PEERS: Mapping[str, Peer] = {name: Peer(name=name, **data) for name, data in load_config("peers.toml").items()}  # type: ignore[arg-type]
+#: The environment variables that hold keys.
+KEY_VARIABLES = (
+    "MAI_AGENT_API_KEY", "MAI_AGENT_PLANNER_API_KEY", "MAI_AGENT_GROUNDER_API_KEY",
+    *(peer.key for peer in PEERS.values()),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +134,9 @@ def choose_engine(
 
     `auto` takes the first of these: the named endpoint, a running server, a GPU, the literal engine.
 
-    Args:
-        choice: what the person asked for.
-        literal: starts the literal engine. It may ask the named endpoint to read sentences that it does not understand.
-        tell: receives sentences about a server's start.
-        check_stop: raises if the person wants to stop.
-        ask: asks the person a yes/no question (may something be installed?); None if nobody can be asked.
+    `literal` starts the literal engine, which may ask the named endpoint to read sentences that it does not understand.
+    `tell` receives sentences about a server's start, `check_stop` raises if the person wants to stop, `ask` asks the
+    person a yes/no question (may something be installed?); None if nobody can be asked.
 
     Raises:
         UsageError: there is no such engine, its address is missing, or it would ignore a named model or preset.
@@ -158,3 +198,34 @@ def _automatic(choice: EngineChoice) -> tuple[str, str]:
     if is_running() or not (reason := why_no_server()):
         return "vllm", ""
     return "literal", f"{reason} {_WHY_LITERAL}"
+
+
+def peer_of(address: str) -> Peer | None:
+    """Return the provider that an address means: its name, its bare host name, or NAME+URL for any server with its API.
+
+    Its host with a path means no provider: that is a chat completions API, for planners and other models without
+    computer use.
+    """
+    plain = address.strip().lower()
+    for peer in PEERS.values():
+        if plain == peer.name or plain.startswith(f"{peer.name}+http"):
+            return peer
+        if plain.rstrip("/").removeprefix("https://") == urllib.parse.urlsplit(peer.base_url).hostname:
+            return peer
+    return None
+
+
+def _own_address(peer: Peer, address: str) -> str:
+    """Return the URL in NAME+URL, without a trailing slash; "" if there is none."""
+    name, plus, url = address.strip().partition("+")
+    if not plus or name.lower() != peer.name:
+        return ""
+    path = urllib.parse.urlsplit(url).path.strip("/")
+    return normalize_url(url) if path else normalize_url(url).removesuffix("/v1")
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return importlib.util.find_spec(library) is not None
+    except ModuleNotFoundError:  # not even the parent package is installed
+        return False

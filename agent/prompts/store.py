@@ -1,26 +1,70 @@
 """Downloads published prompts, keeps them in the user's data folder, and reads them from there.
 
-The files are kept as they were downloaded, and their SHA-256 is checked again whenever they are read.
+`configs/prompts.toml` says where each family's prompt is, and how it is taken out. It is offered once, before the first
+run of its family, and only if there is a network. The files are kept as they were downloaded, and their SHA-256 is
+checked again whenever they are read.
 """
 
 import hashlib
+import re
 import shutil
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from functools import cache
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from agent.families.published import Published
-from agent.prompts.recipes import Recipe, given_values, recipes, usual_address
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from agent.families.published import GROUNDING, HOLES, Published, mark
 from agent.prompts.source_text import Source, SourceError
+from foundation.configs import check_settings, load_config, state_folder
 from foundation.endpoints import is_loopback
-from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.files import write_atomically
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
+from foundation.files import keep_json, read_json_object, write_atomically
 
 #: The longest file in `configs/prompts.toml` has 60 KB.
 _MOST_BYTES = 2 << 20
 _PATIENCE = 20.0
+_HOLE = re.compile(r"\{([a-z_]+)(?::([^{}]*))?\}")
+
+
+class Recipe(BaseModel):
+    """The published prompt of one family."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    family: str = ""
+    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
+    commit: str = Field(pattern=r"^[0-9a-f]{40}$")
+    files: dict[str, str] = Field(min_length=1)  # SHA-256 by path
+    parts: dict[str, str] = Field(min_length=1)  # expressions by the part of a request
+    within: str | dict[str, str] = ""  # the function whose names the expressions use; also by part
+    given: dict[str, str | int] = {}  # values that only a running program knows; "{name}" is a placeholder
+    phone: Sequence[str] = ()  # parts that are about a phone: only for `--style reference`
+
+    @property
+    def source(self) -> str:
+        """The repository and the commit, as records name them."""
+        return f"{self.repository}@{self.commit[:12]}"
+
+    @field_validator("files")
+    @classmethod
+    def _are_hashes(cls, files: dict[str, str]) -> dict[str, str]:
+        for path, digest in files.items():
+            if not re.fullmatch(r"[0-9a-f]{64}", digest) or path.startswith("/") or ".." in path.split("/"):
+                raise ValueError(f"{path!r} needs a path in the repository and a SHA-256")
+        return files
+
+    @field_validator("given")
+    @classmethod
+    def _are_holes(cls, values: dict[str, str | int]) -> dict[str, str | int]:
+        for name in (found[1] for value in values.values() for found in _HOLE.finditer(str(value))):
+            if name not in HOLES and name != "date":
+                raise ValueError(f"nothing fills {{{name}}}")
+        return values
 
 
 def folder() -> Path:
@@ -72,8 +116,20 @@ def fetch(recipe: Recipe, mirror: str | None = None) -> Published:
 
 
 def address_of(recipe: Recipe, mirror: str | None = None, path: str = "") -> str:
-    """Return the address of a family's file. Raises UsageError if the mirror's address is wrong."""
-    return _filled(_address(mirror or usual_address()), recipe, path)
+    """Return the address of a family's file.
+
+    Raises UsageError unless the mirror's is an HTTPS or a loopback address.
+    """
+    written = mirror or _prompts()[0]
+    address = written if "{path}" in written else written.rstrip("/") + "/{repository}/{commit}/{path}"
+    if not (address.startswith("https://") or (address.startswith("http://") and is_loopback(address))):
+        raise UsageError(
+            f"{written!r} is not the address of a mirror.",
+            "It begins with https://, or is one of this machine, and may hold {repository}, {commit} and {path}.",
+        )
+    for name, value in (("repository", recipe.repository), ("commit", recipe.commit), ("path", path)):
+        address = address.replace(f"{{{name}}}", quote(value))
+    return address
 
 
 def kept(recipe: Recipe) -> Published | None:
@@ -142,24 +198,6 @@ def _make_private(path: Path) -> None:
         part.mkdir(exist_ok=True, mode=0o700)
 
 
-def _address(written: str) -> str:
-    """Return an address with its three names. Raises UsageError unless it is an HTTPS or a loopback address."""
-    address = written if "{path}" in written else written.rstrip("/") + "/{repository}/{commit}/{path}"
-    if not (address.startswith("https://") or (address.startswith("http://") and is_loopback(address))):
-        raise UsageError(
-            f"{written!r} is not the address of a mirror.",
-            "It begins with https://, or is one of this machine, and may hold {repository}, {commit} and {path}.",
-        )
-    return address
-
-
-def _filled(address: str, recipe: Recipe, path: str) -> str:
-    values = {"repository": recipe.repository, "commit": recipe.commit, "path": path}
-    for name, value in values.items():
-        address = address.replace(f"{{{name}}}", quote(value))
-    return address
-
-
 def _download(url: str) -> bytes:
     """Return what is at an address. Raises EnvironmentLacksError."""
     import httpx2
@@ -181,3 +219,100 @@ def _download(url: str) -> bytes:
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
         raise EnvironmentLacksError(f"{url} cannot be had: {error or type(error).__name__}.", advice) from error
     return bytes(data)
+
+
+class _Prompts(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    address: str
+    families: dict[str, Recipe]
+
+
+def recipes() -> dict[str, Recipe]:
+    """Return the recipe of each family that has one. Raises UsageError naming what is wrong in the file."""
+    return _prompts()[1]
+
+
+def forget() -> None:
+    """Forget what was read of the file."""
+    _prompts.cache_clear()
+
+
+@cache
+def _prompts() -> tuple[str, dict[str, Recipe]]:
+    prompts = check_settings(_Prompts, load_config("prompts.toml"), "In configs/prompts.toml,")
+    named = {name: recipe.model_copy(update={"family": name}) for name, recipe in sorted(prompts.families.items())}
+    return prompts.address, named
+
+
+def given_values(recipe: Recipe, today: date) -> dict[str, str | int]:
+    """Return the given values, with marks for the placeholders, and with the date filled in."""
+
+    def filled(hole: re.Match[str]) -> str:
+        return today.strftime(hole[2] or "%Y-%m-%d") if hole[1] == "date" else mark(hole[1])
+
+    return {
+        expression: _HOLE.sub(filled, value) if isinstance(value, str) else value
+        for expression, value in recipe.given.items()
+    }
+
+
+#: An address of documentation (RFC 5737). Nothing is sent there: only the route to it is looked up.
+_FAR_AWAY = ("192.0.2.1", 443)
+
+
+def offer(
+    family: str,
+    ask: Callable[[str], bool],
+    tell: Callable[[str], None],
+    *,
+    mirror: str | None = None,
+    reference: bool = False,
+    points: bool = False,
+) -> None:
+    """Ask the person whether to fetch the prompt of a family, and fetch it. A failure is only told.
+
+    `reference`: the run uses the style "reference". `points`: the model only finds places.
+    """
+    recipe = recipes().get(family)
+    if recipe is None or is_kept(recipe) or not _suits(recipe, reference=reference, points=points):
+        return
+    answered = read_json_object(_answers())
+    if recipe.commit in answered.get(family, ()) or not network_at_hand(address_of(recipe, mirror)):
+        return
+    question = (
+        f"This program has its own prompt for models of {family}. The prompt of their public client can be fetched "
+        f"from {recipe.source}, and is used from then on. Fetch it?"
+    )
+    if ask(question):
+        try:
+            fetch(recipe, mirror)
+        except MaiError as error:
+            tell(f"The model is asked in our own words. {error}")
+            return
+        tell(f"Fetched; `mai-agent prompts remove {family}` removes it.")
+    else:
+        tell(f"The model is asked in our own words. `mai-agent prompts fetch {family}` gets the client's later.")
+    keep_json(_answers(), {**answered, family: [recipe.commit]})
+
+
+def network_at_hand(url: str) -> bool:
+    """Return whether this machine has a route to an address. Sends nothing."""
+    if is_loopback(url):
+        return True
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(_FAR_AWAY)
+    except OSError:
+        return False
+    return bool(urlsplit(url).hostname)
+
+
+def _suits(recipe: Recipe, *, reference: bool, points: bool) -> bool:
+    if points:
+        return GROUNDING in recipe.parts
+    return any(part != GROUNDING and (reference or part not in recipe.phone) for part in recipe.parts)
+
+
+def _answers() -> Path:
+    return state_folder() / "prompts.json"

@@ -30,9 +30,9 @@ from agent.desktop.protocol.input_log import (
 )
 from agent.desktop.protocol.windows import Window, Windows
 from agent.events import run_events as events
-from agent.events.sink import Emit
+from agent.events.run_events import Emit
 from agent.run.loop.witness_worker import Watch
-from agent.run.observing.eye import Eye
+from agent.run.observing.outliner import Eye
 from agent.safety.naming import Aim, named
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame

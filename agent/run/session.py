@@ -16,23 +16,20 @@ from agent.desktop.factory import open_desktop
 from agent.desktop.guard.desktop import GuardedDesktop
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, OpenDesktop
-from agent.events.run_events import RunFinished, RunStarted, Warned
-from agent.events.sink import Emit
+from agent.events.run_events import Emit, RunFinished, RunStarted, Warned
 from agent.families.base import PromptRequest
 from agent.families.published import Published
 from agent.model.asking import Patience
 from agent.model.engines import Engine
-from agent.run.budgets import pixel_budget
 from agent.run.calibration.remembered import Wish, calibrated
-from agent.run.control.race import Race
-from agent.run.control.steering import Steering
-from agent.run.locate.resolve_point import Zoom
+from agent.run.control import Race, Steering
 from agent.run.loop.context import OpenTools, Person, RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fallback_model, main_model
-from agent.run.models.loop_detector import LoopRule
+from agent.run.models.history import pixel_budget
+from agent.run.models.resolve_point import Zoom
 from agent.run.models.roles import Role, ServedModel, open_model
-from agent.run.models.settings import RunSettings
+from agent.run.models.settings import LoopRule, RunSettings
 from agent.safety.policy import Policy
 from agent.safety.stop import Registered, StopSwitch
 from agent.screen.ocr import reading_languages
@@ -140,8 +137,8 @@ async def run(
             emit(Warned(remark))
         recorded = [Path(request.bundle).absolute()] if request.bundle else []
         context = RunContext(
-            own, desktop.hand, request.policy, desktop.approver(person), person, stop, steering or Steering(),
-            desktop.surroundings, tools=tools, open_witness=partial(real.open_witness, environ, recorded),
+            own, desktop.hand, request.policy, desktop.approver(person), person, stop, desktop.surroundings,
+            steering or Steering(), tools=tools, open_witness=partial(real.open_witness, environ, recorded),
             relief=relief,
         )  # fmt: skip
         return await Loop(context).run(emit)

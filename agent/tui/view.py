@@ -8,7 +8,7 @@ from agent.core.actions import Action
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Region, Viewport
 from agent.events.change_words import Told
-from agent.run.control.steering import Hold
+from agent.run.control import Hold
 from foundation.foreign_text import on_one_line
 
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "refused", "told", "skipped", "note"]

@@ -324,7 +324,7 @@ def child(how: str, arguments: list[str]) -> int:
     """A run whose event loop hangs for some seconds once its hand is at work."""
     from agent.cli import main as agent_main
     from agent.desktop.input.hand import InputHand
-    from agent.run.control.worker import Worker
+    from agent.run.control import Worker
 
     loops: list[asyncio.AbstractEventLoop] = []
     perform, call = InputHand.perform, Worker.call

@@ -16,7 +16,7 @@ from stubs.pointing import Pointing, in_mai_ui
 
 from agent.commands import doctor
 from agent.core.geometry import Grid, Size
-from agent.run.calibration.picture import marks
+from agent.run.calibration.trial import marks
 from agent.settings import load_settings
 from foundation.images import smart_resize
 

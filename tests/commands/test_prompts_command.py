@@ -9,7 +9,7 @@ import pytest
 from commandline import CommandLine, Ran
 from stubs.publisher import CLIENT, COMMIT, Repository, prompts_data, serving
 
-from agent.prompts import recipes
+from agent.prompts import store
 from foundation.errors import ExitStatus, UsageError
 
 SOURCE = f"made-up/client@{COMMIT[:12]}"
@@ -28,12 +28,12 @@ def repository(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reposito
     with serving() as served:
         know(monkeypatch, prompts_data(served.url + "/{repository}/{commit}/{path}"))
         yield served
-    recipes.forget()
+    store.forget()
 
 
 def know(monkeypatch: pytest.MonkeyPatch, told: dict[str, Any]) -> None:
-    monkeypatch.setattr(recipes, "load_config", lambda _: told)
-    recipes.forget()
+    monkeypatch.setattr(store, "load_config", lambda _: told)
+    store.forget()
 
 
 def messages(mai: CommandLine, family: str, *options: str) -> list[list[str]]:
@@ -205,11 +205,11 @@ def test_the_keys_of_the_data_are_checked(monkeypatch: pytest.MonkeyPatch, key: 
     told["families"]["mai-ui"][key] = value
     know(monkeypatch, told)
     with pytest.raises(UsageError, match=says):
-        recipes.recipes()
-    recipes.forget()
+        store.recipes()
+    store.forget()
 
 
 def test_every_family_in_the_data_is_one_of_ours() -> None:
     from agent.families.registry import family_names
 
-    assert recipes.recipes().keys() <= set(family_names())
+    assert store.recipes().keys() <= set(family_names())

@@ -14,7 +14,7 @@ from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.x11 import watches as watch
 from agent.desktop.x11.watches import DisplayWatch, Look, StopKey, Takeover, TakeoverJudge
 from agent.desktop.x11.windows import VisibleParts
-from agent.run.control.steering import Steering
+from agent.run.control import Steering
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError, UsageError
 

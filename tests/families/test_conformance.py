@@ -7,7 +7,7 @@ import pytest
 from samples import Sample, check, samples_of
 from test_golden_requests import golden_file
 
-from agent.core.actions import points_of, to_json
+from agent.core.actions import TOUCHING, points_of, to_json
 from agent.core.geometry import Grid, Size
 from agent.families.base import Call, Decision
 from agent.families.registry import family_names, get_family
@@ -114,3 +114,51 @@ def test_every_family_that_acts_brings_samples(name: str) -> None:
 @pytest.mark.parametrize("sample", [each for name in family_names() for each in samples_of(name)], ids=lambda s: s.name)
 def test_a_published_answer_is_read_as_the_family_says(sample: Sample) -> None:
     check(sample)
+
+
+# A cut answer does nothing, or the beginning of what it does as a whole: half a number is a wrong click.
+
+#: How far from its end an answer is cut, character by character.
+FARTHEST = 120
+
+
+def whole(name: str) -> list[Sample]:
+    """The samples of a family that are as they should be, and are text."""
+    data = [(sample, sample.data) for sample in samples_of(name)]
+    return [
+        sample
+        for sample, told in data
+        if not ({"failure", "malformed", "grounding"} & set(told)) and told["answer"].get("content")
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in family_names() if whole(name)])
+def test_no_beginning_of_an_answer_does_what_the_whole_one_does_not(name: str) -> None:
+    family = get_family(name)
+    for sample in whole(name):
+        answer, sent = sample.data["answer"], [Size(*sample.data.get("sent", (1920, 1088)))]
+        text, reasoning = answer["content"], answer.get("reasoning", "")
+        read = family.parse(Answer(text, reasoning), sent)
+        if not isinstance(read, Decision):  # what the server read makes it whole
+            continue
+        for end in range(max(1, len(text) - FARTHEST), len(text)):
+            cut = family.parse(Answer(text[:end], reasoning), sent)
+            done = (
+                [action for action in cut.actions if isinstance(action, TOUCHING)] if isinstance(cut, Decision) else []
+            )
+            assert done == list(read.actions[: len(done)]), text[:end]
+
+
+# An answer that repeats one thing without end is read in time: a quadratic expression would never be done.
+
+FLOODS = [f"{piece * (100_000 // len(piece))}x" for piece in ("\n", " ", " \n", "<a>", "{", "Action: ")]
+
+
+@pytest.mark.timeout(60)  # a quadratic one took four minutes for each of the first three
+@pytest.mark.parametrize("name", family_names())
+def test_a_flood_is_read(name: str) -> None:
+    family = get_family(name)
+    for flood in FLOODS:
+        family.parse(Answer(flood), (Size(1000, 800),))
+        if family.grounds:
+            family.parse_grounding(Answer(flood), (Size(1000, 800),))

@@ -52,7 +52,7 @@ from agent.families.base import Call, Family, ParseFailure, decide
 from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.text_family import in_turn
 from agent.families.shared.points import grid_of
-from agent.families.shared.json_calls import tool_calls
+from agent.families.shared.answer_parts import tool_calls
 from agent.model.request import Message, TextPart
 from agent.model.request import ChatRequest
 from foundation.chat_stream import ToolCall

@@ -11,7 +11,7 @@ from agent.core.geometry import Size
 from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest
 from agent.families.literal.family import render
 from agent.families.registry import get_family
-from agent.families.shared.tabbed_calls import as_tabbed, tabbed_calls
+from agent.families.step_gui.family import as_tabbed, tabbed_calls
 from agent.model.request import TextPart
 from agent.screen.outline import Outline
 from foundation.chat_stream import Answer

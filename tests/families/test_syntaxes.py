@@ -7,10 +7,9 @@ import pytest
 from agent.core.geometry import Grid, Size
 from agent.families.base import Call, ParseFailure
 from agent.families.registry import family_names, get_family
-from agent.families.shared.json_calls import as_text, tool_calls
-from agent.families.shared.named_calls import as_named, named_calls
+from agent.families.shared.answer_parts import as_text, tool_calls
+from agent.families.shared.named_calls import as_named, named_calls, xml_calls
 from agent.families.shared.points import PointError, grid_of, read_point
-from agent.families.shared.xml_calls import xml_calls
 from foundation.chat_stream import Answer, ToolCall
 
 # XML parameters

@@ -9,7 +9,7 @@ from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError, Call
 from agent.families.registry import family_names
 from agent.families.shared.computer_use import Vocabulary, read_action
-from agent.families.shared.text_entry import read_typing
+from agent.families.shared.own_names import read_typing
 from foundation.families import family_data
 
 GRID = Grid.relative(1000)

@@ -27,11 +27,11 @@ from stubs.peers import (
     tool_use,
 )
 
+from agent.model import engines
 from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying
 from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint, EngineChoice
 from agent.model.engines import Engine, choose_engine, named_endpoint
-from agent.model.peers import table
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, Message, Sampling
 from foundation.errors import EnvironmentLacksError, UsageError
@@ -65,7 +65,7 @@ async def refused(peer: str, *script: Behaviour) -> ModelError:
 
 @pytest.fixture(autouse=True)
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in (*table.KEY_VARIABLES, "GOOGLE_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
+    for variable in (*engines.KEY_VARIABLES, "GOOGLE_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
         monkeypatch.delenv(variable, raising=False)
 
 
@@ -248,7 +248,7 @@ async def test_key_and_model_are_checked_before_anything_is_sent(peer: str) -> N
             await asked.discover()
         await asked.aclose()
         assert raised.value.kind == "bad_key"
-        assert table.PEERS[peer].key in raised.value.remedy
+        assert engines.PEERS[peer].key in raised.value.remedy
         assert "wrong-key" not in str(raised.value)
         asked = client_of(chosen(fake, "llama"), PATIENT)
         with pytest.raises(ModelError, match="llama") as raised:
@@ -313,7 +313,7 @@ def test_a_missing_library_is_told_with_the_extra_that_brings_it(
     peer: str, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(table.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(engines.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EnvironmentLacksError, match="not installed") as raised:
         named_endpoint(EngineChoice("endpoint", peer, "m", KEY))
     assert f'pip install "mai-agent[{peer}]"' in raised.value.remedy

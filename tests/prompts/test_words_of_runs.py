@@ -16,8 +16,7 @@ from agent.families.published import Published
 from agent.model.endpoint import Endpoint
 from agent.model.engines import Engine
 from agent.options import RunOptions
-from agent.prompts import offer as offers
-from agent.prompts import recipes, store
+from agent.prompts import store
 from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
 from agent.safety.policy import Policy
@@ -33,17 +32,17 @@ PUBLISHED = Published("someone/client@0123", {"system": "Word for word.", "groun
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("MAI_AGENT_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(offers, "network_at_hand", lambda _: True)
+    monkeypatch.setattr(store, "network_at_hand", lambda _: True)
 
 
 @pytest.fixture
 def repository(monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     with serving() as served:
         data = prompts_data(served.url + "/{repository}/{commit}/{path}")
-        monkeypatch.setattr(recipes, "load_config", lambda _: data)
-        recipes.forget()
+        monkeypatch.setattr(store, "load_config", lambda _: data)
+        store.forget()
         yield served
-    recipes.forget()
+    store.forget()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ class Asked:
     def offered(self, family: str = "qwen3-vl", **more: Any) -> int:
         """Return how many questions an offer asked."""
         before = len(self.questions)
-        offers.offer(family, self, self.told.append, **more)
+        store.offer(family, self, self.told.append, **more)
         return len(self.questions) - before
 
 
@@ -137,7 +136,7 @@ def test_only_words_that_a_run_would_use_are_offered(
 
 
 def test_without_a_network_nothing_is_asked(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offers, "network_at_hand", lambda _: False)
+    monkeypatch.setattr(store, "network_at_hand", lambda _: False)
     assert Asked(True).offered() == 0
 
 

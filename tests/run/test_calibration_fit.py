@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.core.geometry import Grid, GridPoint, Size, Viewport
 from agent.run.calibration.fit import Sighting, Sizes, best_fit, is_constant, is_swapped
-from agent.run.calibration.picture import draw, marks, side_of
+from agent.run.calibration.trial import draw, marks, side_of
 from foundation.images import ImageRule
 
 RULE = ImageRule(28, 3136, 12845056)

@@ -15,7 +15,7 @@ from agent.options import RunOptions
 from agent.record.bundle import Recorder
 from agent.record.read import find_bundle
 from agent.record.replay import replay_as_recorded
-from agent.run.models.loop_detector import LoopRule
+from agent.run.models.settings import LoopRule
 from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
 from agent.tui.translate import Translator

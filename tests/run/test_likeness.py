@@ -3,7 +3,7 @@
 import pytest
 
 from agent.core.geometry import DesktopPoint, Region, Size
-from agent.run.locate.resolve_point import contradiction
+from agent.run.models.resolve_point import contradiction
 from agent.screen.outline import Element, Outline
 
 HERE = DesktopPoint(110, 110)

@@ -15,10 +15,9 @@ from agent.families.registry import get_family
 from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError
-from agent.run.budgets import answer_tokens
-from agent.run.locate.resolve_point import PointModel, TargetFinder
 from agent.run.models.actor import Actor
-from agent.run.models.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule
+from agent.run.models.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule, answer_tokens
+from agent.run.models.resolve_point import PointModel, TargetFinder
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage, encode

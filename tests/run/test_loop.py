@@ -24,7 +24,7 @@ from agent.events.run_events import (
     StepFinished,
     Warned,
 )
-from agent.run.control.steering import Steering
+from agent.run.control import Steering
 from agent.run.loop.context import ToolAnswer, ToolFailedError
 from agent.safety.policy import Approval, Question
 from foundation.errors import EnvironmentLacksError, ExitStatus

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agent.run.models.loop_detector import LoopDetector, LoopRule
+from agent.run.models.settings import LoopDetector, LoopRule
 from agent.screen.settle import Fingerprint
 
 

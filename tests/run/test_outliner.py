@@ -137,7 +137,7 @@ def test_what_was_begun_of_a_screen_that_changed_again_is_thrown_away():
     eye = observer(Screen(picture("Save")), lambda: tree)
     eye.watch(AHEAD, lambda: False)
     other = settle(Screen(picture("Delete")), SETTLE)
-    eye._screen.pictures = [picture("Delete")]
+    eye.screen.pictures = [picture("Delete")]
     seen = eye.observe(other)
     eye.close()
     assert [element.name for element in seen.outline.elements if element.source == "words"] == ["Delete"]
@@ -147,7 +147,7 @@ def test_what_was_begun_of_a_screen_that_changed_again_is_thrown_away():
 def test_a_look_of_its_own_uses_nothing_that_was_begun_before():
     eye = observer(Screen(picture("Save")), lambda: None)
     eye.watch(AHEAD, lambda: False)
-    eye._screen.pictures = [picture("Delete")]
+    eye.screen.pictures = [picture("Delete")]
     assert [element.name for element in eye.look().outline.elements] == ["Delete"]
     eye.close()
 

@@ -24,7 +24,7 @@ from agent.events.run_events import (
     StepFinished,
     UserActed,
 )
-from agent.run.control.steering import Steering
+from agent.run.control import Steering
 from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question
 from agent.safety.situation import UNKNOWN, Place, Situation

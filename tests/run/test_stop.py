@@ -12,8 +12,7 @@ from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen, every, run
 from stubs.endpoint import FakeEndpoint, act, refuse, say, silent
 
 from agent.events.run_events import Acted, Event, ModelDelta, Observed, RunFinished, Warned
-from agent.run.control.race import Race
-from agent.run.control.worker import Worker
+from agent.run.control import Race, Worker
 from agent.safety.policy import Approval
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, StoppedError

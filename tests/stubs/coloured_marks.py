@@ -16,7 +16,7 @@ from agent.families.base import Decision
 from agent.model.asking import Patience
 from agent.model.endpoint import Endpoint
 from agent.model.engines import Engine
-from agent.run.budgets import answer_tokens, pixel_budget
+from agent.run.models.history import answer_tokens, pixel_budget
 from agent.run.models.roles import open_model
 from agent.screen.capture import Frame
 from agent.screen.encode import encode, fit, resize

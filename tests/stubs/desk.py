@@ -21,14 +21,13 @@ from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
 from agent.record.bundle import Recorder
 from agent.record.redactor import Redactor
-from agent.run.budgets import answer_tokens
-from agent.run.control.steering import Steering
-from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
+from agent.run.control import Steering
 from agent.run.loop.context import RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.actor import Actor
 from agent.run.models.assemble import DecidingModel
-from agent.run.models.history import History, most_images
+from agent.run.models.history import History, answer_tokens, most_images
+from agent.run.models.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observer
 from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question
@@ -190,7 +189,7 @@ class Desk:
     person: FakePerson = field(default_factory=FakePerson)
     stop: StopSwitch = field(default_factory=StopSwitch)
     steering: Steering = field(default_factory=Steering)
-    surroundings: Surroundings | None = None
+    surroundings: Surroundings = field(default_factory=FakeSurroundings)
     grants: Grants = field(default_factory=Grants)
     kind: ServerKind = "other"
     approve: ApproveMode = "never"
@@ -228,8 +227,8 @@ class Desk:
         actor = Actor(client, family, history, settings, (), aiming)
         own = DecidingModel("actor", observer, actor, history, settings)
         context = RunContext(
-            own, self.hand, Policy.load(self.approve), self.person, self.person, self.stop, self.steering,
-            self.surroundings, self.grants, self.tools, self.open_witness,
+            own, self.hand, Policy.load(self.approve), self.person, self.person, self.stop, self.surroundings,
+            self.steering, self.grants, self.tools, self.open_witness,
         )  # fmt: skip
         return Loop(context), client
 

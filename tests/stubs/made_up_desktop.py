@@ -190,7 +190,7 @@ async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
     from agent.events.run_events import Acted, ApprovalAsked, Observed, RunFinished, Warned
     from agent.model.endpoint import Endpoint
     from agent.model.engines import Engine
-    from agent.run.control.steering import Steering
+    from agent.run.control import Steering
     from agent.run.models.settings import RunSettings
     from agent.run.session import Request, run
     from agent.safety.policy import Approval, Policy

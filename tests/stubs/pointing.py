@@ -8,7 +8,7 @@ from collections.abc import Callable
 from stubs.endpoint import Behaviour, Exchange, FakeEndpoint, pictures, say, texts
 
 from agent.core.geometry import Grid, Size
-from agent.run.calibration.picture import Mark, marks
+from agent.run.calibration.trial import Mark, marks
 
 
 def in_mai_ui(x: float, y: float) -> str:

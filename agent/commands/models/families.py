@@ -9,8 +9,7 @@ from agent.commands.arguments import size
 from agent.core.geometry import Counted
 from agent.families.published import OURS
 from agent.families.registry import DEFAULT_FAMILY, detect_folder, family_names, get_family
-from agent.prompts.recipes import recipes
-from agent.prompts.store import is_kept
+from agent.prompts.store import is_kept, recipes
 from foundation.command_line import Parser, positive
 from foundation.errors import UsageError
 from foundation.families import family_data, family_folder, image_rule

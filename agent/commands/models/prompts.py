@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent.prompts import store
-from agent.prompts.recipes import Recipe, recipes
+from agent.prompts.store import Recipe, recipes
 from agent.settings import load_settings
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus, MaiError, UsageError

@@ -23,7 +23,7 @@ from agent.desktop.programs import Started, start_program
 from agent.desktop.protocol.desktop import Applications, Opens
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import Connection, OpenWindows
-from agent.model.peers.table import KEY_VARIABLES
+from agent.model.engines import KEY_VARIABLES
 from agent.safety.addresses import is_web_page
 from agent.safety.stop import StopSwitch
 

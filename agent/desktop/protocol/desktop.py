@@ -145,7 +145,7 @@ class TextEntry(Protocol):
 
 
 class Steered(Protocol):
-    """The part of `agent.run.control.steering.Steering` that the takeover watch needs."""
+    """The part of `agent.run.control.Steering` that the takeover watch needs."""
 
     @property
     def paused(self) -> str:

@@ -29,7 +29,7 @@ from agent.events import run_events as events
 from agent.events.as_json import to_json
 from agent.model.engines import Engine
 from agent.options import RunOptions
-from agent.run.control.steering import Steering
+from agent.run.control import Steering
 from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch, stop_signals
 from agent.workplace import Workplace

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing_extensions import override
 
 from agent.core.geometry import Size
-from agent.families.base import Acts, Call, Decision, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, ArgumentError, Call, Decision, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.named_calls import named_calls
-from agent.families.shared.own_names import named, said
-from agent.families.shared.text_entry import read_typing
+from agent.families.shared.own_names import named, read_typing, said
 from agent.families.shared.text_family import Read, TextFamily, joined, offered
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.chat_stream import Answer
@@ -73,7 +72,7 @@ class AutoGlmPhone(TextFamily):
         """Parse the first call of an answer."""
         found = _CALL.search(parts.text)
         if found is None:
-            return parts.thought, ParseFailure("no_action", "there is no do(action=...) or finish(...) in it"), 1
+            raise ArgumentError("no_action", "there is no do(action=...) or finish(...) in it")
         thought = joined(parts.thought, _TAGS.sub("", parts.text[: found.start()]).strip())
         calls = named_calls(_END.sub("", parts.text[found.start() :]))
         if isinstance(calls, ParseFailure):

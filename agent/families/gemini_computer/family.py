@@ -67,14 +67,10 @@ class GeminiComputer(ComputerTools):
                 return [click, *clearing, *([] if clear and arguments.get("text") == "" else _typed(arguments, words))]
             case "drag_and_drop":
                 return [_dragged(arguments, words)]
-            case "scroll":
+            case "scroll" | "scroll_at":  # "scroll_at" by a length on the grid, about the same in pixels
                 length = arguments.get("magnitude_in_pixels", arguments.get("magnitude"))
-                pixels = lengths["usual_pixels"] if length is None else length
-                return [wheel(_direction(arguments), pixels, _point(arguments), words)]
-            case "scroll_at":  # by a length on the grid, which is about the same in pixels of a page
-                length = arguments.get("magnitude")
-                pixels = lengths["usual_magnitude"] if length is None else length
-                return [wheel(_direction(arguments), pixels, _point(arguments), words)]
+                usual = lengths["usual_pixels" if call.name == "scroll" else "usual_magnitude"]
+                return [wheel(_direction(arguments), usual if length is None else length, _point(arguments), words)]
             case "scroll_document":  # by a page: up and down with a key, sideways with the wheel
                 direction = _direction(arguments)
                 if direction in _PAGE:

@@ -1,7 +1,7 @@
 """The generic family: asks any instruction-tuned model for one JSON object, with an element's number as the place."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,6 @@ from agent.core import actions
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, ParseFailure, PromptRequest, decide
-from agent.families.generic.schema import answer_schema
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
 from agent.families.shared.lenient_json import only_object
@@ -78,10 +77,7 @@ class Generic(TextFamily):
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the single object of an answer."""
-        try:
-            value = only_object(parts.text, lambda one: "action" in one or "arguments" in one)
-        except ArgumentError as error:
-            return parts.thought, ParseFailure(error.kind, str(error)), 1
+        value = only_object(parts.text, lambda one: "action" in one or "arguments" in one)
         arguments = _flat(Call(str(value.get("name", "")), value))
         thought = thought_in({"thought": arguments.pop("thought", None)}, parts)
         return thought, [Call(self.facts.function, arguments)], 1
@@ -139,19 +135,22 @@ class _Places:
     def __init__(self, outline: Outline | None, words: Vocabulary) -> None:
         self._outline, self.words = outline, words
 
-    def of(self, arguments: Mapping[str, Any], what: str = "") -> GridPoint | None:
+    def of(self, arguments: Mapping[str, Any], what: str) -> GridPoint:
+        """Return the place that the arguments name. Raises ArgumentError."""
+        place = self.if_any(arguments)
+        if place is None:
+            raise ArgumentError("bad_point", f'{what} needs an "element" or a "point"')
+        return place
+
+    def if_any(self, arguments: Mapping[str, Any]) -> GridPoint | None:
         """Return the place that the arguments name; None if they name none. Raises ArgumentError."""
         number = next((arguments[name] for name in _ELEMENT if name in arguments), None)
         if number is not None:
             return self._element(number)
         point = next((arguments[name] for name in _POINT if name in arguments), None)
-        if point is not None:
-            return read_point(point, self.words.grid)
-        if what:
-            raise ArgumentError("bad_point", f'{what} needs an "element" or a "point"')
-        return None
+        return None if point is None else read_point(point, self.words.grid)
 
-    def named(self, value: Any) -> GridPoint | None:
+    def named(self, value: Any) -> GridPoint:
         """Return the place for a value: an element's number, a point, or an object with one of them."""
         if isinstance(value, Mapping):
             return self.of(value, "a place")
@@ -176,14 +175,14 @@ def _read(arguments: Mapping[str, Any], places: _Places) -> list[Action[GridPoin
     written = arguments.get("action")
     name = written.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(written, str) else ""
     if name in CLICKS:
-        return [actions.Click(_at(places.of(arguments, name)), *CLICKS[name])]
+        return [actions.Click(places.of(arguments, name), *CLICKS[name])]
     if name in _MOVES:
-        return [actions.Move(_at(places.of(arguments, name)))]
+        return [actions.Move(places.of(arguments, name))]
     if name == "drag":
         if arguments.get("to") is None:
             raise ArgumentError("bad_point", 'a drag needs "to", where it ends')
-        return [actions.Drag(_at(places.of(arguments, name)), _at(places.named(arguments["to"])))]
-    place = places.of(arguments)
+        return [actions.Drag(places.of(arguments, name), places.named(arguments["to"]))]
+    place = places.if_any(arguments)
     plain = {key: value for key, value in arguments.items() if key not in (*_ELEMENT, *_POINT, "to")}
     read = read_action({"action": _NAMES.get(name, written), **_renamed(name, plain)}, places.words)
     if isinstance(read, actions.Scroll):
@@ -211,7 +210,48 @@ def _renamed(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _at(place: GridPoint | None) -> GridPoint:
-    if place is None:
-        raise ArgumentError("bad_point", "a place is missing")
-    return place
+_TEXT = {"type": "string"}
+_COORDINATE = {"type": "integer", "minimum": 0, "maximum": 1000}
+_XY = {"type": "array", "items": _COORDINATE, "minItems": 2, "maxItems": 2}
+_POINTING = ("click", "double_click", "right_click", "middle_click", "move")
+#: Servers compile the schema to a grammar. With more numbers than this, the schema allows any number.
+_MOST_NUMBERS = 300
+
+
+def answer_schema(see: See, numbers: Sequence[int] | None) -> dict[str, Any]:
+    """Return the schema of an answer. `numbers` are the allowed element numbers (None: any).
+
+    Without images, no points.
+    """
+    element: dict[str, Any] = {"type": "integer"}
+    if numbers and len(numbers) <= _MOST_NUMBERS:
+        element = {"enum": list(numbers)}
+    places = {
+        "marks": {"element": element, "point": _XY},
+        "outline": {"element": element},
+        "screenshot": {"point": _XY},
+    }
+    return {"anyOf": list(_shapes(places[see]))}
+
+
+def _shapes(places: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, place in places.items():
+        yield _shape(_POINTING, {name: place})
+        yield _shape(("drag",), {name: place, "to": place})
+        yield _shape(("scroll",), {name: place, "direction": {"enum": ["up", "down", "left", "right"]}})
+        yield _shape(("type",), {name: place, "text": _TEXT}, {"enter": {"type": "boolean"}})
+    yield _shape(("type",), {"text": _TEXT}, {"enter": {"type": "boolean"}})
+    yield _shape(("scroll",), {"direction": {"enum": ["up", "down", "left", "right"]}})
+    yield _shape(("key",), {"keys": _TEXT})
+    yield _shape(("open", "ask_user", "answer"), {"text": _TEXT})
+    yield _shape(("wait",), {"seconds": {"type": "number", "minimum": 0, "maximum": 60}})
+    yield _shape(("finish",), {"status": {"enum": ["success", "fail"]}, "text": _TEXT})
+
+
+def _shape(names: Sequence[str], needs: Mapping[str, Any], may: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"thought": _TEXT, "action": {"enum": list(names)}, **needs, **(may or {})},
+        "required": ["thought", "action", *needs],
+        "additionalProperties": False,
+    }

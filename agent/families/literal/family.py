@@ -8,8 +8,8 @@ from typing import Any
 from agent.core.actions import Action, Finish
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest, decide
+from agent.families.shared.answer_parts import as_text, json_call, split_thought
 from agent.families.shared.computer_use import Vocabulary, read_call
-from agent.families.shared.json_calls import as_text, json_call, split_thought
 from agent.families.shared.lenient_json import clean_text
 from agent.families.shared.points import grid_of
 from agent.model.request import ChatRequest, ImagePart, Message

@@ -19,8 +19,7 @@ from typing_extensions import override
 from agent.core.geometry import Size
 from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest
 from agent.families.published import GROUNDING
-from agent.families.shared.answer_parts import THINKING, AnswerParts, calls_in, take_apart
-from agent.families.shared.json_calls import as_text
+from agent.families.shared.answer_parts import THINKING, AnswerParts, as_text, calls_in, take_apart
 from agent.families.shared.points import PointError, read_pair
 from agent.families.shared.text_family import Read, TextFamily, in_turn
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from agent.core.actions import Action, Click, Drag, Move, PressKeys
+from agent.core.actions import Action, Click, PressKeys
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PromptRequest
 from agent.families.shared.computer_use import Vocabulary, read_action
@@ -85,11 +85,8 @@ def _drag(action: Mapping[str, Any], held: Mapping[str, Any], words: Vocabulary)
     path = action.get("path")
     if not isinstance(path, list) or len(path) < 2:
         raise ArgumentError("bad_argument", 'a drag needs a "path" of two points or more')
-    points = [read_action({"action": "move", "coordinate": point}, words) for point in path[:200]]
-    ends = [point.point for point in (points[0], points[-1]) if isinstance(point, Move)]
-    read = read_action({"action": "click", "coordinate": path[0], **held}, words)
-    assert isinstance(read, Click)
-    return [Drag(ends[0], ends[1], read.held)]
+    ends = {"start_coordinate": path[0], "end_coordinate": path[-1]}
+    return [read_action({"action": "drag", **ends, **held}, words)]
 
 
 def _scroll(action: Mapping[str, Any], point: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:

@@ -15,14 +15,12 @@ from typing_extensions import override
 from agent.core.actions import Absent, Click, Finish, points_of
 from agent.core.geometry import Size
 from agent.families.base import Acts, Call, Decision, ParseFailure, PastStep, PromptRequest
-from agent.families.qwen.forms import json_answers
-from agent.families.qwen.prompt import Instructions, fill
+from agent.families.qwen.prompt import Instructions, fill, json_answers
 from agent.families.shared.answer_parts import AnswerParts, calls_in, in_json, take_apart
 from agent.families.shared.computer_use import Vocabulary
-from agent.families.shared.own_names import unrepeated
+from agent.families.shared.own_names import read_typing, unrepeated
 from agent.families.shared.point_answers import Which, pointed
 from agent.families.shared.points import grid_of
-from agent.families.shared.text_entry import read_typing
 from agent.families.shared.text_family import Read, TextFamily, in_turn, joined
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage

@@ -2,17 +2,25 @@
 
 Servers either separate the reasoning or leave it in the text, in tags that differ by model. With the wrong parser, a
 server returns the whole answer as reasoning, call included, and an empty text.
+
+Calls are JSON in `<tool_call>` tags after a thought. Accepted besides: no `<tool_call>` tag, no thinking tag or another
+one, `</think>` alone, a truncated closing tag, too many or too few braces, raw newlines, a code fence, a nested or
+flattened call. Rejected: a truncated call, a call inside the thinking (also if the thinking has no end, because the
+answer may be truncated there), several different calls without tags.
 """
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import islice
+from typing import Any, TypeAlias
 
-from agent.families.base import Call, ParseFailure
-from agent.families.shared.json_calls import json_call, named, read_tool_calls, split_thought
-from agent.families.shared.lenient_json import clean_text
-from foundation.chat_stream import Answer
+from agent.families.base import ArgumentError, Call, FailureKind, ParseFailure
+from agent.families.shared.computer_use import ACTION_NAMES, FUNCTIONS
+from agent.families.shared.lenient_json import clean_text, first_object, only_object, open_brackets
+from foundation.chat_stream import Answer, ToolCall
 
 #: <think>, <thinking>, <gui_think>, <think_never_used_51bce...>, <seed:think>, Kimi's ◁think▷.
 THINKING = re.compile(r"[<◁]\s*[a-z_:]{0,20}think[a-z_0-9]{0,60}\s*[>▷]", re.IGNORECASE)
@@ -94,3 +102,216 @@ def calls_in(parts: AnswerParts, function: str, read: ReadText = in_json) -> tup
     if parts.swallowed and any(call != calls[0] for call in calls):
         return before, ParseFailure("ambiguous", "there are several calls in the reasoning, and none after it")
     return before, [named(call, function) for call in calls]
+
+
+_THINK_CLOSE = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)
+_THINK_OPEN = re.compile(r"<\s*think(?:ing)?\s*>", re.IGNORECASE)
+_BRACE = re.compile("[{｛]")
+_CALL_OPEN = re.compile(r"<\s*tool_call\s*>(?:\s*<\s*tool_call\s*>)*", re.IGNORECASE)
+_CALL_CLOSE = re.compile(r"<\s*/\s*tool_call\s*>?", re.IGNORECASE)
+
+
+def json_call(rest: str, function: str, *, several: bool = False) -> list[Call] | ParseFailure:
+    """Return the call after the thought, and later tagged calls. `function` names calls that only name an action.
+
+    With `several`, all calls are meant, and a broken one becomes a call without arguments and ends the list. Otherwise
+    only the first is meant, and repetitions of it and broken calls are skipped.
+    """
+    try:
+        first, more = _find_call(rest)
+        return [_as_call(first, function), *_further(more, first, function, several=several)]
+    except ArgumentError as error:
+        return ParseFailure(error.kind, str(error))
+
+
+def split_thought(text: str) -> tuple[str, str | None]:
+    """Return the reasoning, and the text that may contain the call; None if the reasoning has no end.
+
+    The reasoning ends at the first closing tag, as in the published client, so that a call which it only mentions is
+    never carried out.
+    """
+    closing = _THINK_CLOSE.search(text)
+    rest: str | None
+    if closing:
+        before, rest = text[: closing.start()], text[closing.end() :]
+    else:
+        call = _call_tag(text) or _BRACE.search(text)
+        cut = call.start() if call else len(text)
+        before, rest = text[:cut], text[cut:]
+    opening = _THINK_OPEN.search(before)
+    if opening and not closing:
+        rest = None
+    thought = before[opening.end() :] if opening else before
+    return thought.strip().strip('"').removesuffix("```json").removesuffix("```").strip(), rest
+
+
+def _call_tag(text: str) -> re.Match[str] | None:
+    """Find the opening tag of the call. A tag inside a string of an untagged call is text, for example text to type."""
+    opening = _CALL_OPEN.search(text)
+    if opening is None:
+        return None
+    brace = text.find("{", 0, opening.start())
+    if brace >= 0 and '"' in open_brackets(text[brace : opening.start()]):
+        return None
+    return opening
+
+
+def _further(text: str, first: Mapping[str, Any], function: str, *, several: bool) -> list[Call]:
+    """Return the calls after the first one; see `json_call`."""
+    calls: list[Call] = []
+    for opening in islice(_CALL_OPEN.finditer(text), 20):
+        found = first_object(text[opening.end() :], closed=False)
+        if not isinstance(found, ParseFailure):
+            if found[0] == first and not several:
+                continue
+            with suppress(ArgumentError):
+                calls.append(_as_call(found[0], function))
+                continue
+        if several:
+            return [*calls, Call(function, {})]
+    return calls
+
+
+def _find_call(rest: str) -> tuple[dict[str, Any], str]:
+    """Return the object of the call, and the text after its closing tag. Raises ArgumentError."""
+    opening = _call_tag(rest)
+    if opening is None:
+        return _find_untagged(rest), ""
+    body = rest[opening.end() :]
+    failure: ParseFailure | None = None
+    for closing in islice(_CALL_CLOSE.finditer(body), 4):  # the first closing tag may be inside a string of the call
+        found = first_object(body[: closing.start()], closed=True)
+        if not isinstance(found, ParseFailure):
+            return found[0], body[closing.end() :]
+        failure = failure or found
+    found = first_object(body, closed=False)  # no closing tag, or all closing tags are text of the call
+    if not isinstance(found, ParseFailure):
+        return found[0], ""
+    if failure is None and found.kind == "no_action":
+        raise ArgumentError("truncated", "the answer ends before the call")
+    failure = failure or found
+    lead = {"no_action": "the tool call is empty: ", "bad_json": "the tool call cannot be read: "}.get(failure.kind, "")
+    raise ArgumentError(failure.kind, lead + failure.message)
+
+
+def _find_untagged(rest: str) -> dict[str, Any]:
+    """Return an untagged call, if it is the only one in the text. Raises ArgumentError."""
+    try:
+        return only_object(rest, _looks_like_call, "tool call")
+    except ArgumentError as error:
+        if error.kind == "ambiguous":
+            raise ArgumentError(
+                error.kind, "there are several calls and no <tool_call> tag says which one counts"
+            ) from error
+        if error.kind == "bad_json":  # a broken object outside tags may not be a call
+            raise ArgumentError("no_action", "there is no tool call in the answer") from error
+        raise
+
+
+def _looks_like_call(value: Mapping[str, Any]) -> bool:
+    """Return whether an untagged object is a call, and not data that the model mentions."""
+    if "action" in value or isinstance(value.get("function"), dict):
+        return True
+    return "name" in value and ("arguments" in value or "parameters" in value)
+
+
+def _as_call(value: Mapping[str, Any], function: str) -> Call:
+    """Return the call, with arguments that may be nested, flattened or given as text.
+
+    Raises ArgumentError: there is neither a name nor an action, or the arguments are no object.
+    """
+    if isinstance(value.get("function"), dict):  # {"type": "function", "function": {"name", "arguments"}}
+        value = value["function"]
+    name = value.get("name")
+    arguments = value.get("arguments", value.get("parameters"))
+    if isinstance(arguments, str):
+        read = first_object(arguments, closed=True)
+        arguments = None if isinstance(read, ParseFailure) else read[0]
+    if arguments is None:
+        arguments = {key: item for key, item in value.items() if key not in ("name", "arguments", "parameters")}
+    if not isinstance(arguments, dict):
+        raise ArgumentError("bad_argument", '"arguments" must be an object')
+    if name is None and "action" in arguments:
+        return Call(function, arguments)
+    if not isinstance(name, str) or not name.strip():
+        raise ArgumentError("bad_argument", 'the call has no "name"')
+    return named(Call(name, arguments), function)
+
+
+def named(call: Call, function: str) -> Call:
+    """Correct the name of a call. An action that is called like a function becomes a call of `function`."""
+    plain = call.name.strip()
+    if plain.lower() in FUNCTIONS:
+        return Call(plain.lower(), call.arguments, call.id)
+    if plain.lower() in ACTION_NAMES and "action" not in call.arguments:
+        return Call(function, {"action": plain, **call.arguments}, call.id)
+    return Call(plain[:200], call.arguments, call.id)
+
+
+_TAG = re.compile(r"<tool_call>\s*")
+
+
+def tool_calls(answer: Answer) -> list[Call] | ParseFailure:
+    """Return the calls of an answer, in order: those that the server parsed, or those tagged in the text."""
+    if answer.tool_calls:
+        read = read_tool_calls(answer.tool_calls)
+        return read if isinstance(read, ParseFailure) else list(read)
+    _, rest = split_thought(clean_text(answer.content))
+    if rest is None:
+        return ParseFailure("truncated", "the answer ends inside the thinking")
+    try:
+        calls = [_written(piece) for piece in _TAG.split(rest)[1:]]
+    except ArgumentError as error:
+        return ParseFailure(error.kind, str(error))
+    return calls or ParseFailure("no_action", "there is no tool call in the answer")
+
+
+def read_tool_calls(calls: Sequence[ToolCall]) -> tuple[Call, ...] | ParseFailure:
+    """Return calls that the server parsed, in order; a failure if one of them cannot be used."""
+    try:
+        return tuple(_read(call) for call in calls)
+    except ArgumentError as error:
+        return ParseFailure(error.kind, str(error))
+
+
+def as_text(answer: Answer) -> str:
+    """Return the answer as one text. Parts that the server separated are put back into the models' own tags.
+
+    A truncated call stays truncated: nothing is closed that the model left open.
+    """
+    closes = re.search(r"</\s*think", answer.content)
+    reasoning = re.sub(r"</(?=\s*think)", "< /", answer.reasoning)
+    thought = f"<think>\n{reasoning}\n</think>\n" if reasoning and not closes else ""
+    return thought + "\n".join(text for text in (answer.content, *map(_as_text, answer.tool_calls)) if text)
+
+
+def _as_text(call: ToolCall) -> str:
+    opening = f'<tool_call>\n{{"name": {json.dumps(call.name)}, "arguments": '
+    try:
+        json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return opening + call.arguments
+    return f"{opening}{call.arguments or '{}'}}}\n</tool_call>"
+
+
+def _read(call: ToolCall) -> Call:
+    name = clean_text(call.name).strip()[:200]
+    if not name:
+        raise ArgumentError("bad_argument", "a tool call has no name")
+    return Call(name, _object(call.arguments.strip() or "{}", f"the arguments of {name}"), clean_text(call.id))
+
+
+def _written(piece: str) -> Call:
+    found = _object(piece, "the tool call")
+    name, arguments = found.get("name"), found.get("arguments", {})
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        raise ArgumentError("bad_argument", 'a tool call is {"name": ..., "arguments": {...}}')
+    return Call(name[:200], arguments)
+
+
+def _object(text: str, what: str) -> dict[str, Any]:
+    found = first_object(text, closed=False)
+    if isinstance(found, ParseFailure):
+        kind: FailureKind = "truncated" if found.kind == "truncated" else "bad_json"
+        raise ArgumentError(kind, f"{what} cannot be read: {found.message}")
+    return found[0]

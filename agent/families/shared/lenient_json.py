@@ -28,24 +28,20 @@ _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _WORDS = re.compile(r"'|\b(?:True|False|None)\b")
 
 
-class _NotJsonError(ValueError):
-    pass
-
-
 def _refuse_constant(name: str) -> Any:
-    raise _NotJsonError(f"{name} is not a number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise _NotJsonError(f"{text[:20]} is not a finite number")
+        raise ValueError(f"{text[:20]} is not a finite number")
     return value
 
 
 def _integer(text: str) -> int:
     if len(text) > 40:
-        raise _NotJsonError("a number has too many digits")
+        raise ValueError("a number has too many digits")
     return int(text)
 
 
@@ -174,7 +170,7 @@ def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list | dict) and depth == 0:
-        raise _NotJsonError("it is nested too deeply")
+        raise ValueError("it is nested too deeply")
     if isinstance(value, list):
         return [clean(item, depth - 1) for item in value]
     if isinstance(value, dict):
@@ -196,9 +192,7 @@ def _reason(problem: Exception) -> str:
         return "it is nested too deeply"
     if isinstance(problem, json.JSONDecodeError):
         return f"it is not valid JSON ({problem.msg} at character {problem.pos})"
-    if isinstance(problem, _NotJsonError):
-        return str(problem)
-    return "it is not valid JSON"
+    return str(problem)
 
 
 #: The maximum number of objects in a valid answer.

@@ -8,6 +8,7 @@ Our own functions `ask_user` and `give_up` cover the other cases.
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,9 @@ from typing_extensions import override
 
 from agent.core.actions import Action, AskUser, CallTool, Finish, Wait
 from agent.core.geometry import GridPoint, Size
-from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest
-from agent.families.shared.answer_parts import AnswerParts, take_apart
+from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.families.shared.answer_parts import AnswerParts, take_apart, tool_calls
 from agent.families.shared.computer_use import Vocabulary, read_action
-from agent.families.shared.json_calls import tool_calls
 from agent.families.shared.points import grid_of
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
@@ -110,18 +110,15 @@ class ComputerTools(Family):
             thought = "\n".join(filter(None, (thought, text)))
         if answer.finish_reason == "refusal" and not calls:
             return Decision(thought, (Finish(False, parts.text.strip()[:_LONGEST] or "The service declines."),), ())
-        if isinstance(calls, ParseFailure):
-            return ParseFailure(calls.kind, calls.message, thought)
         if not calls:
             return _without_calls(answer, parts, thought)
         words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
-        try:
-            actions = [action for call in calls for action in self._actions(call, words)]
-        except ArgumentError as error:
-            return ParseFailure(error.kind, str(error), thought)
-        objections = dict.fromkeys(filter(None, map(self.objection, calls)))
-        doing = tuple(action for action in actions if action != LOOK) or (LOOK,)
-        return Decision(thought, doing, tuple(calls), objection="; ".join(objections))
+        read = decide(thought, calls, lambda call: self._actions(call, words))
+        if isinstance(read, ParseFailure):
+            return read
+        objections = dict.fromkeys(filter(None, map(self.objection, read.calls)))
+        doing = tuple(action for action in read.actions if action != LOOK) or (LOOK,)
+        return replace(read, actions=doing, objection="; ".join(objections))
 
     def _actions(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
         if self.is_computer(call):

@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agent.core.geometry import Grid, Size
-from agent.families.base import Acts, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.families.base import (
+    Acts,
+    ArgumentError,
+    Call,
+    Decision,
+    Family,
+    ParseFailure,
+    PastStep,
+    PromptRequest,
+    decide,
+)
 from agent.families.shared.answer_parts import AnswerParts, calls_in, take_apart
 from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.point_answers import pointed
@@ -35,7 +45,10 @@ class TextFamily(Family):
         return decide(thought, calls, lambda call: self.act(call, words), **how)
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Parse the calls in an answer's non-empty text: JSON in <tool_call> tags, the most common syntax."""
+        """Parse the calls in an answer's non-empty text: JSON in <tool_call> tags, the most common syntax.
+
+        May raise ArgumentError.
+        """
         before, calls = calls_in(parts, self.facts.function)
         return joined(parts.thought, before), calls, None if self.facts.several else 1
 
@@ -54,7 +67,10 @@ class TextFamily(Family):
             return parts.thought, ParseFailure("truncated", "the answer ends inside the thinking"), None
         if not parts.text.strip():
             return parts.thought, ParseFailure("empty", "the answer is empty"), None
-        return self.read_text(parts)
+        try:
+            return self.read_text(parts)
+        except ArgumentError as error:
+            return parts.thought, ParseFailure(error.kind, str(error)), None
 
     def asking(self, *parts: TextPart | ImagePart, system: str = "", **how: Any) -> ChatRequest:
         """Return a request of one user message, after the system prompt if there is one."""

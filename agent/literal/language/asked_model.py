@@ -16,16 +16,15 @@ from typing_extensions import TypedDict
 
 from agent.core.keys import UnknownKeyError, chord
 from agent.families.base import ParseFailure
-from agent.families.shared.json_calls import as_text, split_thought
+from agent.families.shared.answer_parts import as_text, split_thought
 from agent.families.shared.lenient_json import first_object
 from agent.literal.goals import QUOTED, SAID, Goal, Press, Question, Reading, Sayable, Target
 from agent.literal.language.grammar import check_secrets
 from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, check_final
 from agent.literal.vocabulary.quotes import hide_quotes
 from agent.model.asking import ModelClient, OnProgress
-from agent.model.clients import client_of
+from agent.model.clients import MaskedClient, client_of
 from agent.model.endpoint import Endpoint
-from agent.model.masked_client import MaskedClient
 from agent.model.request import ChatRequest, Message, Sampling
 from foundation.chat_stream import Usage
 from foundation.errors import MaiError

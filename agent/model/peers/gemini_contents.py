@@ -11,16 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from agent.model.asking import Exchange
-from agent.model.peers.peer_client import (
-    EventReader,
-    PeerClient,
-    arguments_of,
-    called,
-    functions,
-    said,
-    turns,
-    used,
-)
+from agent.model.peers.peer_client import EventReader, PeerClient, arguments_of, called, functions, said, turns, used
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.refusals import Refusal, cause_of, of_status
 

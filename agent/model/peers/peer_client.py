@@ -65,11 +65,11 @@ class PeerClient(PatientClient[Connection]):
         return in_words(refusal, self.endpoint)
 
 
-class EventReader(ABC):
+class EventReader(AnswerReader, ABC):
     """Assembles an answer from a provider's events. `max_tokens` is the limit that was sent to the provider."""
 
     def __init__(self, max_tokens: int) -> None:
-        self._reader = AnswerReader(max_tokens=max_tokens)
+        super().__init__(max_tokens=max_tokens)
         self.items: list[Any] = []  # the answer so far in the API's own format
         self.calls = 0  # so far
 
@@ -79,11 +79,12 @@ class EventReader(ABC):
 
     def take(self, chunk: Any) -> list[Piece]:
         """Return what an event adds, in order."""
-        return [piece for each in self.chunks(chunk) for piece in self._reader.take(dict(each))]
+        take = super().take
+        return [piece for each in self.chunks(chunk) for piece in take(dict(each))]
 
     def answer(self) -> Answer:
         """Return the answer so far."""
-        return replace(self._reader.answer(), items=tuple(self.items))
+        return replace(super().answer(), items=tuple(self.items))
 
 
 def said(content: str = "", reasoning: str = "", finish: str | None = None) -> dict[str, Any]:

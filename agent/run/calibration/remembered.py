@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from agent.core.geometry import Grid, Size
-from agent.run.budgets import pixel_budget
-from agent.run.calibration.picture import draw_clicks
-from agent.run.calibration.trial import Correction, Outcome, Verdict, try_out
+from agent.run.calibration.trial import Correction, Outcome, Verdict, draw_clicks, try_out
+from agent.run.models.history import pixel_budget
 from agent.run.models.roles import ServedModel
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError
@@ -85,11 +84,8 @@ async def calibrated(
     """Return the model with its clicks corrected for a screen of this size, measured now or remembered.
 
     `auto` skips servers that we started ourselves, and models that name elements by number. `max_pixels` is the
-    wanted pixel budget; None takes the endpoint's. `tell` receives progress messages.
-
-    Raises:
-        EnvironmentLacksError: the model's points cannot be used.
-        ModelError: the model cannot be asked.
+    wanted pixel budget; None takes the endpoint's. `tell` receives progress messages. Raises EnvironmentLacksError: the
+    model's points cannot be used. ModelError: the model cannot be asked.
     """
     automatic = model.engine.name == "endpoint" and not model.family.facts.names_elements
     points = model.family.grounds and model.endpoint.kind != "literal"

@@ -11,7 +11,7 @@ from agent.events.run_events import ApprovalAsked, ApprovalGiven, Warned
 from agent.run.loop.context import RunContext
 from agent.safety.naming import aim_of
 from agent.safety.policy import EARLIER, Approval, Question
-from agent.safety.situation import UNKNOWN, Situation
+from agent.safety.situation import Situation
 
 
 class Consent:
@@ -104,8 +104,6 @@ class Consent:
 
         Warn at once if information that the rules need was lost.
         """
-        if self._surroundings is None:
-            return UNKNOWN
         if self._policy.mode == "never":
             return await self._context.on_screen(self._surroundings.glance, target)
         situation = await self._context.on_screen(self._surroundings.of, target)
@@ -113,13 +111,9 @@ class Consent:
             self._context.emit(Warned(sentence))
         return situation
 
-    async def pointer(self) -> DesktopPoint | None:
-        """Return where the pointer is; None if the desktop does not say."""
-        return None if self._surroundings is None else await self._context.on_screen(self._surroundings.pointer)
-
     async def did(self, target: Action[DesktopPoint]) -> None:
         """Record an action that was carried out. Later actions are judged by it, too."""
-        if self._surroundings is not None and self._policy.mode != "never":
+        if self._policy.mode != "never":
             await self._context.on_screen(self._surroundings.did, target)
 
 

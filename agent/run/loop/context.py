@@ -8,10 +8,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from agent.desktop.protocol.hand import Hand
 from agent.desktop.protocol.witness import OpenWitness
-from agent.events.sink import Emit
-from agent.run.control.race import Race
-from agent.run.control.steering import Steering
-from agent.run.control.worker import Worker
+from agent.events.run_events import Emit
+from agent.run.control import Race, Steering, Worker
 from agent.run.models.assemble import DecidingModel, FallbackModel
 from agent.safety.policy import Approver, Grants, Policy
 from agent.safety.situation import Surroundings
@@ -70,8 +68,8 @@ class RunContext:
     approver: Approver  # asks the person about actions
     person: Person  # answers the model's questions
     stop: StopSwitch  # ends everything
+    surroundings: Surroundings  # inspects the desktop for the policy
     steering: Steering = field(default_factory=Steering)  # what the person wants of the run
-    surroundings: Surroundings | None = None  # inspects the desktop for the policy; None if nothing can
     grants: Grants = field(default_factory=Grants)  # what the person allowed for the rest of this run
     tools: Tools = field(default_factory=Tools)  # the tools of the model
     open_witness: OpenWitness | None = None  # starts watching for changes on the computer; None if nothing can

@@ -11,7 +11,7 @@ from agent.events.fates import Allowed
 from agent.run.loop.context import RunContext
 from agent.run.loop.performer import Turn
 from agent.run.models.assemble import DecidingModel, FallbackModel
-from agent.run.models.loop_detector import LoopDetector
+from agent.run.models.settings import LoopDetector
 from agent.run.observing.observe import Observation
 from agent.safety.naming import named
 from agent.safety.policy_rules.policy_file import Leaving, holds_secret

@@ -8,20 +8,32 @@ import asyncio
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from agent.core.actions import ENDING, EndAction, Finish, KeyDown, KeyUp, Move, Remember, Wait, describe, map_points
+from agent.core.actions import (
+    ENDING,
+    Absent,
+    Answer,
+    EndAction,
+    Finish,
+    KeyDown,
+    KeyUp,
+    Move,
+    Remember,
+    Wait,
+    describe,
+    map_points,
+    shorten,
+)
 from agent.core.notes import Note, NoteKind
 from agent.events import run_events as events
-from agent.events.run_events import HandedBack, HandedOver
-from agent.events.sink import Emit, Sink, SinkFailedError
-from agent.evidence.claims import Claims
+from agent.events.run_events import Emit, HandedBack, HandedOver, Outcome, Sink, SinkFailedError
+from agent.evidence.claims import Claims, Verdict
 from agent.families.base import Decision, ParseFailure, PastStep
-from agent.run.control.worker import Worker
+from agent.run.control import Worker
 from agent.run.loop.context import RunContext
-from agent.run.loop.end import DRY_RUN_TOUCHES_NOTHING, RunEnd, ending_of, looping
 from agent.run.loop.fallback import DecidingModels
 from agent.run.loop.performer import Performer, Turn
 from agent.run.loop.witness_worker import Watch
@@ -41,6 +53,21 @@ _SETTLE, _SETTLE_STOPPED = 1.0, 0.35
 _LATE = 0.7
 #: Seconds for a stopped hand to release everything, before the loop continues without it.
 _LET_GO_TIMEOUT = 3.0
+
+
+DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
+DRY_RUN_TOUCHES_NOTHING = "Dry run: nothing was touched."
+
+
+@dataclass(eq=False)
+class RunEnd(Exception):  # noqa: N818 -- not an error: the run is over
+    """Ends the run, unless another model takes over."""
+
+    outcome: Outcome
+    status: ExitStatus
+    message: str  # for the person
+    verdict: Verdict = Verdict()  # noqa: RUF009 -- frozen
+    stuck: str = ""  # why the active model is stuck, as a clause
 
 
 class _OutOfTimeError(MaiError):
@@ -287,10 +314,8 @@ class Loop:
 
     async def _there(self) -> list[Element]:
         """Return the current elements at the places that the run touched last."""
-        surroundings = self._context.surroundings
-        if surroundings is None:
-            return []
-        places = [await self._context.on_screen(surroundings.glance, Move(place)) for place in self._claims.places]
+        glance = self._context.surroundings.glance
+        places = [await self._context.on_screen(glance, Move(place)) for place in self._claims.places]
         return [one for place in places for one in place.elements]
 
     async def _last_look(self, end: RunEnd) -> events.Receipt:
@@ -330,3 +355,25 @@ class Loop:
             call.cancel()
         for worker, _ in closings:
             worker.end()
+
+
+def looping(actions: str, dry_run: bool) -> RunEnd:
+    """Return the end of a run whose model repeats itself."""
+    if dry_run:
+        return RunEnd("done", ExitStatus.DONE, DRY_RUN_ENDS)
+    does = "repeats itself without effect"
+    return RunEnd("looping", ExitStatus.NOT_DONE, f"The model {does}: {actions}.", stuck=f"it {does}")
+
+
+def ending_of(action: EndAction) -> RunEnd:
+    """Return the end that a model asks for."""
+    match action:
+        case Answer(text):
+            return RunEnd("done", ExitStatus.DONE, text)
+        case Absent(target):
+            subject = shorten(target) if target else "What was asked for"
+            return RunEnd("gave_up", ExitStatus.NOT_DONE, f"{subject} is not on the screen, the model says.")
+        case Finish(success=True, message=message):
+            return RunEnd("done", ExitStatus.DONE, message or "The task is done.")
+        case Finish(message=message):
+            return RunEnd("gave_up", ExitStatus.NOT_DONE, message or "The model gave up on the task.")

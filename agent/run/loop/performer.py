@@ -31,8 +31,7 @@ from agent.core.geometry import DesktopPoint, GridPoint, Region
 from agent.core.notes import Note
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.fates import Why
-from agent.events.run_events import Acted, Dropped, Warned
-from agent.events.sink import Emit
+from agent.events.run_events import Acted, Dropped, Emit, Warned
 from agent.families.base import Decision
 from agent.run.loop.consent import Consent
 from agent.run.loop.context import RunContext, ToolFailedError
@@ -200,7 +199,7 @@ class Performer:
             return target
         at = self._pointed
         if self._context.hand.touches or at is None:
-            at = await self._consent.pointer() or at
+            at = await self._context.on_screen(self._context.surroundings.pointer) or at
         return target if at is None else at_pointer(target, at)
 
     async def _may_be_done(self, turn: Turn, attempt: _Attempt, judged: Action[DesktopPoint]) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from agent.core.changes import Change
 from agent.desktop.protocol.witness import OpenWitness, Witness
 from agent.events.run_events import Receipt
-from agent.run.control.worker import Worker
+from agent.run.control import Worker
 
 #: Seconds that the first action waits for the witness, which misses all changes before it watches.
 _OPENING = 2.0

@@ -6,21 +6,19 @@ sent. That does not count as a retry, because the request differs.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from agent.events.run_events import ModelDelta, Warned
-from agent.events.sink import Emit
+from agent.events.run_events import Emit, ModelDelta, Warned
 from agent.families.base import Decision, Family, ParseFailure, Plan, PromptRequest
 from agent.families.planner.family import Planner
-from agent.families.shared.json_calls import as_text
+from agent.families.shared.answer_parts import as_text
 from agent.families.shared.points import grid_of
 from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Waiting
 from agent.model.endpoint import is_other
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
-from agent.run.budgets import answer_tokens
-from agent.run.locate.resolve_point import TargetFinder
-from agent.run.models.history import History, estimate_tokens
+from agent.run.models.history import History, answer_tokens, estimate_tokens
+from agent.run.models.resolve_point import TargetFinder
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage
@@ -47,46 +45,37 @@ class Reading:
     milliseconds: dict[str, float]
 
 
+@dataclass(slots=True, eq=False)
 class Actor:
     """Asks the model for one decision at a time, with its history."""
 
-    def __init__(
-        self,
-        client: ModelClient,
-        family: Family,
-        history: History,
-        settings: RunSettings,
-        apps: tuple[str, ...],
-        targets: TargetFinder,
-        system_prompt: str | None = None,
-    ) -> None:
-        self._client = client
-        self._family = family
-        self._history = history
-        self._settings = settings
-        self._apps = apps
-        self._system_prompt = system_prompt
-        self._targets = targets
-        self._added = ""
-        self._pictures: Sequence[tuple[EncodedImage, int]] = ()  # of a tool, for the next step
-        self._returned = 0  # how many pictures it returned
-        self._answered: set[str] = set()  # other models that answered
-        self._blind = False  # the server accepts no images
-        self._outline_chars = MOST_CHARS  # limit for the list of screen elements
+    client: ModelClient
+    family: Family
+    history: History
+    settings: RunSettings
+    apps: tuple[str, ...]  # installed applications that the model is told
+    targets: TargetFinder
+    system_prompt: str | None = None  # replaces the family's own
+    _added: str = ""
+    _pictures: Sequence[tuple[EncodedImage, int]] = ()  # of a tool, for the next step
+    _returned: int = 0  # how many pictures it returned
+    _answered: set[str] = field(default_factory=set)  # other models that answered
+    _blind: bool = False  # the server accepts no images
+    _outline_chars: int = MOST_CHARS  # limit for the list of screen elements
 
     @property
     def wants_outline(self) -> bool:
         """Return whether the model is told the screen's elements and what changed."""
-        return self._family.facts.outline
+        return self.family.facts.outline
 
     @property
     def names_elements(self) -> bool:
         """Return whether the model's answers may name elements by number."""
-        return self._family.facts.names_elements and self._settings.see != "screenshot"
+        return self.family.facts.names_elements and self.settings.see != "screenshot"
 
     def tell(self, text: str) -> None:
         """Tell the model something with its next request: after its last step, or with the instruction."""
-        if not self._history.annotate(text):
+        if not self.history.annotate(text):
             self._added += f"\n{text}"
 
     def show(self, pictures: Sequence[tuple[EncodedImage, int]], returned: int) -> None:
@@ -102,9 +91,9 @@ class Actor:
         Raises ModelError: the model cannot be asked.
         """
         constraint = None
-        if tried and len(tried) >= self._settings.parse_retries:
+        if tried and len(tried) >= self.settings.parse_retries:
             # The last attempt: if the server supports it, only the family's format can be generated.
-            constraint = self._family.constraint(self._settings.options)
+            constraint = self.family.constraint(self.settings.options)
         prepared = time.perf_counter()
         completion = await self._ask(step, seen, self._feedback(tried), constraint, emit)
         began = time.perf_counter()
@@ -124,15 +113,15 @@ class Actor:
             return Reading(answer, as_text(answer), result, milliseconds)
         began = time.perf_counter()
         insists = any(isinstance(one.result, ParseFailure) and one.result.kind == "mismatch" for one in tried)
-        settled = await self._targets.settle(step, seen, result, insists, emit)
+        settled = await self.targets.settle(step, seen, result, insists, emit)
         milliseconds["aim"] = (time.perf_counter() - began) * 1000
         return Reading(answer, as_text(answer), settled, milliseconds)
 
     def _read(self, answer: Answer, seen: Observation) -> Decision | Plan | ParseFailure:
-        if isinstance(self._family, Planner):
-            return self._family.plan(answer)
+        if isinstance(self.family, Planner):
+            return self.family.plan(answer)
         sent = tuple(image.size for image in seen.images) or (seen.sent,)
-        return self._family.parse_seen(answer, sent, seen.outline)
+        return self.family.parse_seen(answer, sent, seen.outline)
 
     def _feedback(self, tried: Sequence[Reading]) -> list[Message]:
         """Return the unusable answers of this step, each with its error."""
@@ -141,7 +130,7 @@ class Actor:
             if reading.raw.strip():
                 messages.append(Message.text("assistant", reading.raw[-4000:]))
             if isinstance(reading.result, ParseFailure):
-                messages.append(Message.text("user", self._family.feedback(reading.result)))
+                messages.append(Message.text("user", self.family.feedback(reading.result)))
         return messages
 
     async def _ask(
@@ -158,11 +147,11 @@ class Actor:
                     emit(Warned(f"{reason} Trying again ({attempt})." if attempt else reason))
 
         for _ in range(_MOST_SHRINKS):
-            most = answer_tokens(self._family, self._history.context)
+            most = answer_tokens(self.family, self.history.context)
             request = self._request(seen, feedback)
             request = replace(request, max_tokens=most, regex=constraint or request.regex)
             try:
-                completion = await self._client.complete(request, told)
+                completion = await self.client.complete(request, told)
                 if other := self._other_model(completion.answer):
                     emit(Warned(other))
                 return completion
@@ -178,7 +167,7 @@ class Actor:
 
     def _other_model(self, answer: Answer) -> str:
         """Return a sentence if another model answered than was asked, the first time for each; "" otherwise."""
-        requested = self._client.endpoint.model
+        requested = self.client.endpoint.model
         if requested is None or answer.model in self._answered or not is_other(requested, answer.model):
             return ""
         self._answered.add(answer.model)
@@ -186,62 +175,62 @@ class Actor:
 
     def _adapt(self, error: ModelError) -> bool:
         """Learn a limit from an error. Return False if a smaller request cannot help."""
-        if error.kind == "no_images" and self._family.facts.names_elements and not self._blind:
+        if error.kind == "no_images" and self.family.facts.names_elements and not self._blind:
             self._blind = True
             return True
         if error.kind == "too_many_images" and error.limit:
-            self._history.limit_images(error.limit)
+            self.history.limit_images(error.limit)
             return True
         if error.kind == "context_too_long":
             if self._pictures:
                 self._pictures = ()
                 return True
-            known = self._history.context
+            known = self.history.context
             if error.limit and (known is None or error.limit < known):
-                self._history.context = error.limit
+                self.history.context = error.limit
                 return True
-            return self._history.shrink() or self._tell_less()
+            return self.history.shrink() or self._tell_less()
         return False
 
     def _tell_less(self) -> bool:
         """Halve the list of elements. Return False if it is short already, or not sent at all."""
-        if self._settings.see == "screenshot" or self._outline_chars <= _FEWEST_CHARS:
+        if self.settings.see == "screenshot" or self._outline_chars <= _FEWEST_CHARS:
             return False
         self._outline_chars //= 2
         return True
 
     def _request(self, seen: Observation, feedback: list[Message]) -> ChatRequest:
-        settings = self._settings
+        settings = self.settings
         prompt = PromptRequest(
             instruction=settings.instruction + self._added,
             images=() if self._blind else seen.images,
             outline=seen.outline,
             changes=seen.changes,
             tools=settings.tools,
-            apps=self._apps,
-            system_prompt=self._system_prompt,
+            apps=self.apps,
+            system_prompt=self.system_prompt,
             options={**settings.options, "outline_chars": self._outline_chars},
-            model=self._client.endpoint.model or "",
+            model=self.client.endpoint.model or "",
             sent=seen.sent,
         )
-        empty = self._family.request(prompt)
+        empty = self.family.request(prompt)
         base_request = replace(empty, messages=[*empty.messages, *self._marks(seen), *feedback])
         fixed = sum(map(estimate_tokens, base_request.texts()))
-        room, most = self._history.context, answer_tokens(self._family, self._history.context)
+        room, most = self.history.context, answer_tokens(self.family, self.history.context)
         if room is not None and fixed + seen.tokens + most > room and self._tell_less():
             return self._request(seen, feedback)
-        most_images = 0 if self._blind else self._history.most_images
+        most_images = 0 if self._blind else self.history.most_images
         pictures = self._pictures[: None if most_images is None else max(0, most_images - len(seen.images))]
         tokens = seen.tokens + sum(cost for _, cost in pictures)
-        steps, skipped = self._history.window(fixed, tokens, len(seen.images) + len(pictures))
-        request = self._family.request(replace(prompt, steps=steps, skipped=skipped))
+        steps, skipped = self.history.window(fixed, tokens, len(seen.images) + len(pictures))
+        request = self.family.request(replace(prompt, steps=steps, skipped=skipped))
         messages = _with_pictures(request.messages, [image for image, _ in pictures], self._returned)
         return replace(request, messages=[*messages, *self._marks(seen), *feedback])
 
     def _marks(self, seen: Observation) -> list[Message]:
         """Return the list of numbered elements, for a family whose own prompt has none."""
-        facts = self._family.facts
-        if self._settings.see != "marks" or facts.names_elements or seen.outline is None:
+        facts = self.family.facts
+        if self.settings.see != "marks" or facts.names_elements or seen.outline is None:
             return []
         written = write_outline(seen.outline, grid_of(facts.navigation, (seen.sent,)), self._outline_chars)
         return [Message.text("user", _MARKED.replace("{outline}", written.text))]

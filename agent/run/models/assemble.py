@@ -8,12 +8,11 @@ from typing import Literal
 from agent.desktop.guard.desktop import GuardedDesktop
 from agent.desktop.guard.reach import MaskedScreen, Reach
 from agent.families.planner.family import Planner
+from agent.model.clients import MaskedClient
 from agent.model.endpoint import Endpoint
-from agent.model.masked_client import MaskedClient
-from agent.run.budgets import answer_tokens, pixel_budget
-from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.models.actor import Actor
-from agent.run.models.history import History, most_images
+from agent.run.models.history import History, answer_tokens, most_images, pixel_budget
+from agent.run.models.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.models.roles import ServedModel
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Conceal, Observer
@@ -65,8 +64,7 @@ class Ground:
 def main_model(model: ServedModel, settings: RunSettings, ground: Ground) -> DecidingModel:
     """Prepare the main model. Raises UsageError: the grounder's family cannot find places."""
     prompt = ground.system_prompt(model.family.facts.name)
-    apps = tuple(ground.desktop.applications.names()[:_MOST_APPS])
-    return _deciding_model("actor", model, settings, ground, ground.desktop.screen, None, apps, prompt)
+    return _deciding_model("actor", model, settings, ground, ground.desktop.screen, prompt)
 
 
 def fallback_model(
@@ -78,15 +76,14 @@ def fallback_model(
     prompt: str | None,
 ) -> DecidingModel:
     """Prepare the fallback model. A remote one sees only what may leave this machine, and no secrets."""
-    desktop = ground.desktop
-    if model.endpoint.is_local:
-        apps = tuple(desktop.applications.names()[:_MOST_APPS])
-        shared = MaskedScreen(desktop.screen, Reach(desktop.open_windows, leaving=Leaving()))
-        return _deciding_model("relief", model, settings, ground, shared, None, apps, prompt)
-    reach = Reach(desktop.open_windows, leaving=leaving)
-    screen, conceal = MaskedScreen(desktop.screen, reach), partial(reach.conceal, lambda text: mask(text) != text)
+    desktop, elsewhere = ground.desktop, not model.endpoint.is_local
+    reach = Reach(desktop.open_windows, leaving=leaving if elsewhere else Leaving())
+    screen = MaskedScreen(desktop.screen, reach)
+    if not elsewhere:
+        return _deciding_model("relief", model, settings, ground, screen, prompt)
     masked = replace(model, client=MaskedClient(model.client, mask))
-    member = _deciding_model("relief", masked, settings, ground, screen, conceal, (), prompt)
+    conceal = partial(reach.conceal, lambda text: mask(text) != text)
+    member = _deciding_model("relief", masked, settings, ground, screen, prompt, conceal)
     return replace(member, elsewhere=True, errors_hidden=bool(leaving.hide))
 
 
@@ -96,10 +93,10 @@ def _deciding_model(
     settings: RunSettings,
     ground: Ground,
     screen: Screen,
-    conceal: Conceal | None,
-    apps: tuple[str, ...],
     prompt: str | None,
+    conceal: Conceal | None = None,
 ) -> DecidingModel:
+    """Prepare a model. One that only sees what `conceal` leaves is not told the installed applications."""
     desktop, family, facts, limits = ground.desktop, model.family, model.family.facts, model.endpoint.limits
     rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
     images = settings.history_images
@@ -110,6 +107,7 @@ def _deciding_model(
     needs_grounder = role == "actor" or isinstance(family, Planner)
     grounder = _point_model(ground.grounder) if needs_grounder and ground.grounder is not None else None
     targets = TargetFinder(PointModel(role, model.client, family, rule), grounder, ground.zoom)
+    apps = () if conceal is not None else tuple(desktop.applications.names()[:_MOST_APPS])
     actor = Actor(model.client, family, history, settings, apps, targets, prompt)
     see = settings.see or "screenshot"
     lists_elements = see != "screenshot"

@@ -1,4 +1,4 @@
-"""Which screenshots and steps of the past go into a request, within the server's limits.
+"""Which screenshots and steps go into a request, within the server's limits, and how large the screenshots are.
 
 The rule is a pair (low, high): screenshots accumulate up to `high`, then all but the newest `low` are dropped at once.
 With low == high, this is the sliding window of the published clients. It shifts everything behind the dropped image, so
@@ -12,8 +12,9 @@ import json
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from agent.families.base import FamilyFacts, PastStep
+from agent.families.base import Family, FamilyFacts, PastStep
 from agent.model.endpoint import Limits, ServerKind
+from foundation.errors import UsageError
 
 HistoryRule: TypeAlias = Literal["sliding", "block", "grow"]
 
@@ -121,10 +122,8 @@ class History:
     def window(self, fixed_tokens: int, image_tokens: int, images: int = 1) -> tuple[tuple[PastStep, ...], int]:
         """Return the steps that the next request shows, and how many older steps it leaves out.
 
-        Args:
-            fixed_tokens: tokens without the past: system prompt, instruction, feedback.
-            image_tokens: tokens of the current images.
-            images: number of the current images.
+        `fixed_tokens` are those without the past: system prompt, instruction, feedback; `image_tokens` those of the
+        current images.
         """
         self._current_images = images
         if self._images_shown() + images > self._high:
@@ -166,3 +165,37 @@ class History:
 
     def _image_cost(self) -> int:
         return sum(self._image_costs[self._first_shown :])
+
+
+#: About 2 Mpx holds a 1080p screen whole. Below it, small targets are lost (docs/facts.md).
+DEFAULT_MAX_PIXELS = 2_097_152
+#: The minimum for an answer: a short thought and a call.
+_MIN_ANSWER_TOKENS = 256
+
+
+def answer_tokens(family: Family, context: int | None) -> int:
+    """Return the tokens reserved for the answer: what the family asks for, at most a quarter of a small context."""
+    wanted = family.facts.sampling.max_tokens
+    return wanted if context is None else min(wanted, max(_MIN_ANSWER_TOKENS, context // 4))
+
+
+def pixel_budget(family: Family, limits: Limits, wanted: int | None) -> int:
+    """Return the pixel budget of a screenshot.
+
+    It is the smallest of the family's limit, the server's limit, and half of the context that the answer leaves free.
+    `wanted` is the user's choice; None takes the server's limit. Raises UsageError: no screenshot fits.
+    """
+    budgets = [wanted or limits.max_pixels or DEFAULT_MAX_PIXELS, family.facts.image.max_pixels]
+    if limits.max_pixels is not None:
+        budgets.append(limits.max_pixels)
+    if limits.context is not None:
+        room = limits.context - answer_tokens(family, limits.context)
+        rule = family.facts.image
+        budgets.append(max(0, room // 2) * (rule.token_pixels or rule.factor**2))
+    budget = min(budgets)
+    if budget < family.facts.image.min_pixels:
+        raise UsageError(
+            f"A context of {limits.context} tokens or {budget} pixels leaves no room for a screenshot.",
+            "Start the server with a longer --max-model-len, or raise --max-pixels.",
+        )
+    return budget

@@ -14,7 +14,7 @@ from agent.model.asking import ModelClient, Patience
 from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint
 from agent.model.engines import Engine
-from agent.run.control.race import Race
+from agent.run.control import Race
 from foundation.errors import UsageError
 
 #: actor: looks and acts; planner: splits the task; grounder: finds the point; relief: takes over if the actor is stuck;

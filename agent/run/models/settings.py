@@ -1,14 +1,28 @@
-"""The settings of one run in one frozen object. Each default names its source."""
+"""The settings of one run, and the detector of a model that repeats itself. Each default names its source."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from agent.run.models.history import HistoryRule
-from agent.run.models.loop_detector import LoopRule
 from agent.screen.encode import ImageFormat
 from agent.screen.outline import See
-from agent.screen.settle import SettleRule
+from agent.screen.settle import Fingerprint, SettleRule
+
+Verdict: TypeAlias = Literal["fine", "nudge", "stop"]
+#: Screens that differ in at most this many cells of 32x32 pixels (a caret, a clock) count as the same.
+_SAME_SCREEN_CELLS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRule:
+    """How many repetitions are too many."""
+
+    nudge_at: int = 3  # repetitions after which the model is told
+    stop_at: int = 5  # repetitions after which the run ends
+    memory: int = 16  # how many steps to look back
+    waiting_factor: int = 3  # waiting may repeat this many times as often
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +40,7 @@ class RunSettings:
     see: See | None = None  # how the model is shown the screen; None to suit the family and the model
     history: HistoryRule = "block"  # which past screenshots are sent
     history_images: int | None = None  # how many past screenshots are sent; None for the rule's own number
-    max_pixels: int | None = None  # pixel budget of a screenshot; None to suit the endpoint (agent.run.budgets)
+    max_pixels: int | None = None  # pixel budget of a screenshot; None to suit the endpoint (`history.pixel_budget`)
     image_format: ImageFormat | None = None  # None for the family's own
     parse_retries: int = 2  # how often an unusable answer is sent back to the model
     tools: tuple[dict[str, Any], ...] = ()  # MCP tool definitions for the model
@@ -42,3 +56,23 @@ class RunSettings:
         What a person did, and why an action was not done, is always told.
         """
         return self.options.get("style") != "reference"
+
+
+class LoopDetector:
+    """Counts how often an action was chosen on a screen."""
+
+    def __init__(self, rule: LoopRule = LoopRule()) -> None:
+        self._rule = rule
+        self._seen: deque[tuple[str, Fingerprint]] = deque(maxlen=rule.memory * rule.waiting_factor)
+
+    def observe(self, action: str, screen: Fingerprint, *, waiting: bool = False) -> Verdict:
+        """Judge and remember the next action on this screen. `action` is a text that is equal for equal actions."""
+        factor = self._rule.waiting_factor if waiting else 1
+        recent = list(self._seen)[-self._rule.memory * factor :]
+        times = 1 + sum(
+            1 for name, seen in recent if name == action and len(seen.changed_cells(screen)) <= _SAME_SCREEN_CELLS
+        )
+        self._seen.append((action, screen))
+        if times >= self._rule.stop_at * factor:
+            return "stop"
+        return "nudge" if times >= self._rule.nudge_at * factor else "fine"

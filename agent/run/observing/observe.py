@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TypeAlias
 
 from agent.core.changes import Change
@@ -55,52 +55,39 @@ class Observation:
         return {str(one.id): (one.box.left, one.box.top, one.box.width, one.box.height) for one in seen}
 
 
+@dataclass(slots=True, eq=False)
 class Observer:
-    """Looks at one screen for one model. Its methods block; call them on a worker thread."""
+    """Looks at one screen for one model. Its methods block; call them on a worker thread.
 
-    def __init__(
-        self,
-        screen: Screen,
-        rule: ImageRule,
-        image_format: ImageFormat,
-        quality: int,
-        outliner: Outliner | None = None,
-        *,
-        waits: bool = True,
-        saw: Callable[[], None] = lambda: None,
-        see: See = "screenshot",
-        conceal: Conceal | None = None,
-    ) -> None:
-        """Look at `screen`, with images as `rule` and `image_format` define them.
+    With `waits`, each observation waits for its outline; otherwise it may be unfinished when the model answers. Marks,
+    observations without an image, and `conceal` need the outline and therefore wait, too.
+    """
 
-        With `waits`, each observation waits for its outline; otherwise the outline may be unfinished when the model
-        answers. Marks, observations without an image, and `conceal` need the outline and therefore wait, too. `saw` is
-        called as soon as a screen that the model will be shown was captured.
-        """
-        self._screen = screen
-        self._rule = rule
-        self._format: ImageFormat = image_format
-        self._quality = quality
-        self._outliner = outliner
-        self._waits = (waits or see != "screenshot" or conceal is not None) and outliner is not None
-        self._see = see
-        self._conceal = conceal
-        self._saw = saw
-        self._ahead: tuple[Fingerprint, Future[Outline]] | None = None  # an outline taken early, with its screen
+    screen: Screen
+    rule: ImageRule
+    image_format: ImageFormat
+    quality: int
+    outliner: Outliner | None = None
+    _: KW_ONLY
+    waits: bool = True
+    saw: Callable[[], None] = lambda: None  # called as soon as a screen that the model will be shown was captured
+    see: See = "screenshot"
+    conceal: Conceal | None = None
+    _ahead: tuple[Fingerprint, "Future[Outline]"] | None = None  # an outline taken early, with its screen
 
     def look(self) -> Observation:
         """Capture now. Raises EnvironmentLacksError: `conceal` needs an outline, and there is none."""
         self._ahead = None
         began = time.perf_counter()
-        frame = self._screen.grab()
-        self._saw()
+        frame = self.screen.grab()
+        self.saw()
         captured = (time.perf_counter() - began) * 1000
         return self._observation(frame, Fingerprint.of(frame.image), {"capture": captured})
 
     def watch(self, rule: SettleRule, stopped: Callable[[], bool]) -> Settled:
         """Wait until the screen is still. The outline begins as soon as the screen may be still."""
-        settled = settle(self._screen, rule, stopped, self._take_ahead if self._outliner is not None else None)
-        self._saw()
+        settled = settle(self.screen, rule, stopped, self._take_ahead if self.outliner is not None else None)
+        self.saw()
         return settled
 
     def observe(self, settled: Settled) -> Observation:
@@ -114,7 +101,7 @@ class Observer:
         """Begin the outline of a frame that may be the final one."""
         if self._ahead is not None:
             self._ahead[1].cancel()
-        self._ahead = None if self._outliner is None else (fingerprint, self._outliner.take(frame))
+        self._ahead = None if self.outliner is None else (fingerprint, self.outliner.take(frame))
 
     def _observation(
         self,
@@ -124,23 +111,24 @@ class Observer:
         outlining: "Future[Outline] | None" = None,
     ) -> Observation:
         """Build the observation of a captured frame. Every observation comes from here."""
-        if self._outliner is None:
+        if self.outliner is None:
             return self._altered(self._pictured(frame, fingerprint, milliseconds))
-        if not self._waits:  # the image first: nothing may delay it
+        waits = self.waits or self.see != "screenshot" or self.conceal is not None
+        if not waits:  # the image first: nothing may delay it
             seen = self._pictured(frame, fingerprint, milliseconds)
-            return replace(seen, outlining=outlining or self._outliner.take(frame))
-        outlining = outlining or self._outliner.take(frame)
+            return replace(seen, outlining=outlining or self.outliner.take(frame))
+        outlining = outlining or self.outliner.take(frame)
         seen = self._pictured(frame, fingerprint, milliseconds)
         began = time.perf_counter()
         if not outlining.done():
             wait((outlining,), _LONGEST)
             # An outline describes the screen at the time it is taken. If the screen changed meanwhile, both are taken
             # again, but only once: some screens never rest.
-            now = self._screen.grab()
+            now = self.screen.grab()
             after = Fingerprint.of(now.image)
             if len(after.changed_cells(fingerprint)) > _RESTLESS:
-                outlining = self._outliner.take(now)
-                self._saw()
+                outlining = self.outliner.take(now)
+                self.saw()
                 seen = self._pictured(now, after, milliseconds)
                 wait((outlining,), _LONGEST)
         milliseconds["outline"] = (time.perf_counter() - began) * 1000
@@ -149,38 +137,38 @@ class Observer:
     def _altered(self, seen: Observation) -> Observation:
         """Remove what the model may not see, and draw the marks if they are wanted."""
         outline = seen.outline
-        if self._conceal is not None:
+        if self.conceal is not None:
             if outline is None:
                 raise EnvironmentLacksError("The elements of the screen came too late, so none of it is shown.")
-            frame, outline = self._conceal(seen.frame, outline)
+            frame, outline = self.conceal(seen.frame, outline)
             if frame is not None and frame is not seen.frame:
                 seen = self._pictured(frame, seen.fingerprint, seen.milliseconds)
             outlining: Future[Outline] = Future()
             outlining.set_result(outline)
             seen = replace(seen, outlining=outlining)
-        if self._see != "marks" or outline is None or seen.frame is None:
+        if self.see != "marks" or outline is None or seen.frame is None:
             return seen
         began = time.perf_counter()
         viewport = Viewport(seen.viewport.region, seen.sent)
         # Mark the same elements that are listed in the text.
         elements = write_outline(outline, Grid.pixels(viewport.captured)).elements
         fitted = draw_marks(as_image(resize(seen.frame.image, seen.sent)), elements, viewport)
-        image = encode(fitted, self._format, self._quality)
+        image = encode(fitted, self.image_format, self.quality)
         seen.milliseconds["marks"] = (time.perf_counter() - began) * 1000
         return replace(seen, images=(image,))
 
     def _pictured(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
         """Fit and encode a frame, unless the model gets no image."""
         began = time.perf_counter()
-        sent = fit(self._rule, Size(*frame.image.size))
-        if self._see == "outline":
+        sent = fit(self.rule, Size(*frame.image.size))
+        if self.see == "outline":
             return Observation((), 0, frame.viewport, fingerprint, milliseconds, sent=sent)
         fitted = resize(frame.image, sent)
         resized = time.perf_counter()
-        image = encode(fitted, self._format, self._quality)
+        image = encode(fitted, self.image_format, self.quality)
         milliseconds |= {"fit": (resized - began) * 1000, "encode": (time.perf_counter() - resized) * 1000}
         return Observation(
-            (image,), self._rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds,
+            (image,), self.rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds,
             frame=frame, sent=sent,
         )  # fmt: skip
 
@@ -190,16 +178,16 @@ class Observer:
         Those that cannot be read are left out; a model that is sent no screenshots gets none.
         """
         shown = []
-        for file in () if self._see == "outline" else files:
+        for file in () if self.see == "outline" else files:
             with suppress(OSError, UsageError):
                 image = open_foreign(file, ("PNG", "JPEG", "WEBP"))
-                sent = fit(self._rule, Size(*image.size))
-                encoded = encode(resize(image, sent), self._format, self._quality)
-                shown.append((encoded, self._rule.tokens(sent.width, sent.height)))
+                sent = fit(self.rule, Size(*image.size))
+                encoded = encode(resize(image, sent), self.image_format, self.quality)
+                shown.append((encoded, self.rule.tokens(sent.width, sent.height)))
         return tuple(shown)
 
     def close(self) -> None:
         """Close the outliner and the screen."""
-        if self._outliner is not None:
-            self._outliner.close()
-        self._screen.close()
+        if self.outliner is not None:
+            self.outliner.close()
+        self.screen.close()

@@ -1,12 +1,19 @@
-"""Takes the outline of a screen on its own thread: the accessibility tree, joined with the words that OCR reads."""
+"""Takes the outline of a screen on its own thread: the accessibility tree, joined with the words that OCR reads.
+
+`Outliner` does so for a run, `Eye` between runs.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as LateError
+from contextlib import closing
 
 from agent.core.geometry import Region, Viewport
+from agent.desktop.guard.desktop import GuardedDesktop
+from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.protocol.elements import Elements, OpenElements
 from agent.desktop.protocol.windows import Connection, OpenWindows, shown
-from agent.run.control.worker import Worker
+from agent.run.control import Worker
 from agent.screen.capture import Frame
 from agent.screen.join import join
 from agent.screen.ocr import Box, Word
@@ -21,12 +28,8 @@ _WHO = "Reading the words of the screen"
 class Outliner:
     """Takes outlines of one desktop for one observer. Everything is opened and used on its own thread.
 
-    Args:
-        open_elements: opens the desktop's accessibility tree; returns None if there is none.
-        open_windows: opens the desktop's window list.
-        languages: tesseract's names of the screen's languages.
-        read_words: whether OCR runs, too. It costs CPU time, not only latency.
-        keep_numbers: whether an element keeps its number in the next outline, for models that name elements by number.
+    `languages` are tesseract's names. `read_words`: OCR runs, too; it costs CPU time, not only latency. `keep_numbers`:
+    an element keeps its number in the next outline, for models that name elements by number.
     """
 
     def __init__(
@@ -121,3 +124,36 @@ def _captured(box: Region, viewport: Viewport) -> Box:
     scale_x, scale_y = viewport.scale
     left, top = (box.left - viewport.region.left) * scale_x, (box.top - viewport.region.top) * scale_y
     return Box(round(left), round(top), round(left + box.width * scale_x), round(top + box.height * scale_y))
+
+
+#: Seconds for an outline: the tree takes tenths of a second, reading a whole new screen some seconds on a busy machine.
+_PATIENCE = 60.0
+
+
+class Eye:
+    """Takes looks at a desktop, and keeps its connections open between them. Used from one thread.
+
+    The desktop is closed with the eye. `ours`: our own windows may be on it. `words`: words are read beside the
+    accessibility tree.
+    """
+
+    def __init__(self, desktop: Desktop, languages: tuple[str, ...], *, ours: bool = True, words: bool = True) -> None:
+        self._desktop = GuardedDesktop(desktop, dry_run=True, ours=ours, languages=languages)
+        #: Whether a window is our own, which no look shows.
+        self.owns = self._desktop.reach.owns
+        opening = (self._desktop.open_elements, self._desktop.open_windows, languages)
+        self._outliner = Outliner(*opening, read_words=words, keep_numbers=True)
+
+    def look(self) -> tuple[Frame, Outline]:
+        """Return the screen and its elements. Raises EnvironmentLacksError."""
+        frame = self._desktop.screen.grab()
+        try:
+            return frame, self._outliner.take(frame).result(_PATIENCE)
+        except LateError as error:
+            raise EnvironmentLacksError("The screen could not be read in time.", "Try --tree.") from error
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._outliner.close()
+        with closing(self._desktop), closing(self._desktop.screen):
+            pass

@@ -25,7 +25,7 @@ from agent.conductor import (
     RunFailed,
 )
 from agent.options import RunOptions
-from agent.run.control.steering import Hold
+from agent.run.control import Hold
 from agent.tui import start_page
 from agent.tui.remembered import Memory
 from agent.tui.screens.answering import AnsweringScreen, quoted_question

@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agent.events.change_words import in_words
-from agent.run.control.steering import Hold
+from agent.run.control import Hold
 from agent.tui.view import SIGNS, TONES, RunView, State
 from foundation.foreign_text import harmless, on_one_line
 

@@ -14,12 +14,11 @@ from typing import Literal, TypeAlias
 
 from agent.core.actions import Absent, Click, LongPress, Scroll, map_points, points_of, shorten
 from agent.core.geometry import CapturePoint, DesktopPoint, Grid, GridPoint, NamedPoint, Region, Size
-from agent.events.run_events import Consulted
-from agent.events.sink import Emit
+from agent.events.run_events import Consulted, Emit
 from agent.families.base import Decision, FailureKind, Family, ParseFailure, Plan
-from agent.families.shared.json_calls import as_text
+from agent.families.shared.answer_parts import as_text
 from agent.model.asking import ModelClient
-from agent.run.budgets import answer_tokens
+from agent.run.models.history import answer_tokens
 from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage, encode, fit, resize
 from agent.screen.outline import Element, Outline
@@ -56,33 +55,25 @@ class PointModel:
         return self.client.endpoint.model or ""
 
 
+@dataclass(frozen=True, slots=True)
 class TargetFinder:
-    """Finds the points of a decision.
+    """Finds the points of a decision."""
 
-    Args:
-        actor: the acting model, for a closer look.
-        grounder: a separate model for finding places; None if the actor finds them itself.
-        zoom: when to take a closer look.
-    """
+    actor: PointModel  # the acting model, for a closer look
+    grounder: PointModel | None = None  # a separate model for finding places; None if the actor finds them itself
+    zoom: Zoom = "auto"  # when to take a closer look
 
-    def __init__(self, actor: PointModel, grounder: PointModel | None = None, zoom: Zoom = "auto") -> None:
-        self._eye = grounder or actor
-        self._grounder = grounder
-        self._zoom: Zoom = zoom
+    @property
+    def _eye(self) -> PointModel:
+        return self.grounder or self.actor
 
     async def settle(
         self, step: int, seen: Observation, result: Decision | Plan, insists: bool, emit: Emit
     ) -> Decision | ParseFailure:
         """Return the decision with its final points, or a failure to send back to the model.
 
-        Args:
-            step: number of the step.
-            seen: what the model saw.
-            result: what the model decided.
-            insists: whether the model was already told that something else is at the point.
-            emit: receives the extra requests as events.
-
-        Raises ModelError: the grounder cannot be asked.
+        `insists`: the model was already told that something else is at the point. `emit` receives the extra requests as
+        events. Raises ModelError: the grounder cannot be asked.
         """
         decision = await self._ground(step, seen, result, emit) if isinstance(result, Plan) else result
         if isinstance(decision, ParseFailure):
@@ -96,7 +87,7 @@ class TargetFinder:
     async def _ground(self, step: int, seen: Observation, plan: Plan, emit: Emit) -> Decision | ParseFailure:
         """Find the places that a plan names by words."""
         named = [point for action in plan.actions for point in points_of(action)]
-        if named and self._grounder is None:
+        if named and self.grounder is None:
             return ParseFailure("no_action", "it names a place, and there is no grounder to find it", plan.thought)
         places: dict[NamedPoint, GridPoint] = {}
         for name in dict.fromkeys(named):
@@ -113,7 +104,7 @@ class TargetFinder:
         """Ask again for a click's target, in a crop around it. Keep the first guess if that fails."""
         if (
             decision.exact
-            or self._zoom == "off"
+            or self.zoom == "off"
             or seen.frame is None
             or not self._eye.family.grounds
             or len(decision.actions) != 1
@@ -122,7 +113,7 @@ class TargetFinder:
         action, words = decision.actions[0], _wanted(decision)
         if not isinstance(action, Click | LongPress) or action.point is None or not words:
             return decision
-        if self._zoom == "auto" and not _may_be_off(seen, action.point):
+        if self.zoom == "auto" and not _may_be_off(seen, action.point):
             return decision
         guess = seen.viewport.to_capture(action.point)
         part = _Part(seen, crop_around(Size(*seen.frame.image.size), guess))

@@ -1,1 +1,0 @@
-"""UI-TARS-2 and the Seed models: functions in XML, screenshots as tool results."""

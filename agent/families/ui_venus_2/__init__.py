@@ -1,1 +1,0 @@
-"""UI-Venus-2 on a desktop."""

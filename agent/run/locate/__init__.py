@@ -1,1 +1,0 @@
-"""Locates a model's points: grounding, closer looks, contradictions."""
