@@ -16,8 +16,7 @@ from pathlib import Path, PurePosixPath
 from inotify_simple import INotify, flags
 
 from agent.desktop.changes.bookkeeping import is_folder_left_out
-from agent.desktop.changes.entries import Entry, entry_at, link_target
-from agent.desktop.changes.settings import read_bounded
+from agent.desktop.changes.entries import Entry, entry_at, link_target, read_bounded
 
 #: Most folders to watch. The kernel's limit for all programs of a user is at least 8,192 watches (older kernels; newer
 #: ones allow 65,536 and more).

@@ -7,26 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
 from jeepney import DBusAddress
 
-from agent.core.changes import is_empty_file
+from agent.core.changes import CannotPutBackError, Standing, is_empty_file
 from agent.desktop.changes import kde, xfconf
-from agent.desktop.changes.dconf import DconfStore
-from agent.desktop.changes.entries import LARGEST_READ, entry_at, state
+from agent.desktop.changes.dconf import DconfStore, serialized
+from agent.desktop.changes.entries import LARGEST_READ, entry_at, read_bounded, state
 from agent.desktop.changes.files import TRASH
-from agent.desktop.changes.gvariant import serialized
-from agent.desktop.changes.settings import read_bounded
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.programs import MARK
 from foundation.files import write_atomically
 
-#: The present state: as the run left it, as it was before the run, or otherwise, because something else changed it
-#: since.
-Standing: TypeAlias = Literal["as_left", "as_before", "otherwise"]
 Undo: TypeAlias = Mapping[str, Any]
 
 _DCONF = DBusAddress("/ca/desrt/dconf/Writer/user", "ca.desrt.dconf", "ca.desrt.dconf.Writer")
@@ -35,10 +30,6 @@ _PATIENCE = 5.0
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Stands for an unreachable folder: nothing exists in it, and nothing can be created.
 _NOWHERE = "/proc/self/fd/none"
-
-
-class CannotPutBackError(Exception):
-    """The change cannot be undone. The message gives the reason, as the end of a sentence."""
 
 
 @contextmanager

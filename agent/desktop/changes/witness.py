@@ -6,18 +6,18 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeAlias, TypeVar
 
 from agent.core.changes import Change
-from agent.desktop.changes.bookkeeping import entry, matches
+from agent.desktop.changes.bookkeeping import bounded, entry, matches
 from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.changes.files import Files
 from agent.desktop.changes.home import Home
 from agent.desktop.changes.kde import KdeStore
-from agent.desktop.changes.settings import bounded
 from agent.desktop.changes.xfconf import XfconfStore
 from agent.desktop.guard.our_page import shows_our_page
 from agent.desktop.linux import bus, places
+from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.protocol.windows import OpenWindows, Window, WindowId
 from foundation.errors import EnvironmentLacksError
 
@@ -32,28 +32,11 @@ _QUIET = 0.3
 _LOOK_AGAIN = 0.03
 
 T = TypeVar("T")
-S = TypeVar("S", bound="Source")
-
-
-class Source(Protocol):
-    """A source of changes of one kind, such as the settings of one desktop."""
-
-    @property
-    def remark(self) -> str:
-        """What the source cannot report, as a sentence; "" if it reports everything."""
-
-    def begin(self) -> None:
-        """Record the initial state."""
-
-    def changes(self) -> list[Change]:
-        """Return the differences from the initial state."""
-
-
-class Store(Source, Protocol):
-    """A source of settings."""
-
-    def mark(self) -> Hashable:
-        """Return a value that changes whenever a setting is written; cheap."""
+#: `begin` records the initial state, `changes` returns what differs from it, and `remark` says what cannot be reported,
+#: as a sentence. `mark` returns a value that changes whenever a setting is written; it is cheap.
+Store: TypeAlias = DconfStore | KdeStore | XfconfStore
+Source: TypeAlias = "Store | WindowChanges | ClipboardWatch"
+S = TypeVar("S", bound=Source)
 
 
 class LinuxWitness:
@@ -62,12 +45,15 @@ class LinuxWitness:
     Args:
         environ: environment of the run's applications, which determines the bus and the home.
         open_windows: opens a connection to the windows.
-        clipboard: the source for the clipboard's content.
         without: folders that are not watched, such as the folder of the run's recording.
     """
 
     def __init__(
-        self, environ: Mapping[str, str], open_windows: OpenWindows, clipboard: Source, without: Sequence[Path] = ()
+        self,
+        environ: Mapping[str, str],
+        open_windows: OpenWindows,
+        clipboard: ClipboardWatch,
+        without: Sequence[Path] = (),
     ) -> None:
         self._began = time.monotonic()
         self._ended = threading.Event()
@@ -81,7 +67,7 @@ class LinuxWitness:
         self._environ = environ
         self._xfconf = XfconfStore(environ)
         self._stores: list[Store] = [DconfStore(environ), KdeStore(environ), self._xfconf]
-        self._others = [WindowChanges(open_windows), clipboard]
+        self._others: list[WindowChanges | ClipboardWatch] = [WindowChanges(open_windows), clipboard]
         self._starting = False  # whether the desktop itself has only just started
         self._started: dict[str, Change] = {}  # what the desktop wrote by itself while starting, by name
         threading.Thread(target=self._begin, name="witness", daemon=True).start()
