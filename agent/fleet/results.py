@@ -9,8 +9,7 @@ from typing import Any
 
 from agent.fleet.tasks import Task
 from foundation.errors import ExitStatus, UsageError
-from foundation.files import cannot_write
-from foundation.json_lines import JsonLines
+from foundation.files import JsonLines, cannot_write
 
 
 @dataclass(frozen=True, slots=True)

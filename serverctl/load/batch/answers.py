@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foundation.json_lines import JsonLines
+from foundation.files import JsonLines
 
 #: Names of broken lines of the request file; a mended line has another name.
 _OF_A_LINE = re.compile(r"line \d+")
