@@ -25,8 +25,7 @@ from agent.desktop.trees.applications import (
     windows_of,
 )
 from agent.desktop.trees.bus import Bus, Limits, Question, together
-from agent.desktop.trees.contents import clicked, fill
-from agent.desktop.trees.hits import trust, trust_gtk4
+from agent.desktop.trees.contents import clicked, fill, trust
 from agent.desktop.trees.lookup import Lookup
 from agent.desktop.trees.outline import (
     Seen,
@@ -99,12 +98,9 @@ class AtspiElements:
         return Outline(size, elements, windows, self._lacks(bus, layers))
 
     def at(self, point: DesktopPoint) -> Element | None:
-        began = time.monotonic()
-        x, y = point.rounded()
-        layers = self._windows.layers()
-        [top] = tops_at(self._windows, layers, [(x, y)])
-        layer = next((layer for layer in layers if layer.window.id == top), None)
-        return None if layer is None else self._looked(layer, lambda lookup: lookup.at(point), began + _AT)
+        began, layers = time.monotonic(), self._windows.layers()
+        [top] = tops_at(self._windows, layers, [point.rounded()])
+        return self._looked(top, layers, lambda lookup: lookup.at(point), began + _AT)
 
     def focused(self) -> Element | None:
         return self._looked_at_active(Lookup.focused)
@@ -121,18 +117,18 @@ class AtspiElements:
     def page(self) -> str | None:
         return self._looked_at_active(Lookup.page)
 
-    def _looked_at_active(self, look: Callable[[Lookup, list[Layer]], Question[T | None]]) -> T | None:
-        began = time.monotonic()
-        active = self._windows.active()
-        layers = self._windows.layers()
-        layer = next((layer for layer in layers if active is not None and layer.window.id == active.id), None)
-        return None if layer is None else self._looked(layer, lambda lookup: look(lookup, layers), began + _AT)
+    def _looked_at_active(self, look: Look[T]) -> T | None:
+        began, active = time.monotonic(), self._windows.active()
+        return self._looked(active.id if active else None, self._windows.layers(), look, began + _AT)
 
-    def _looked(self, layer: Layer, look: Look[T], until: float) -> T | None:
+    def _looked(self, window: WindowId | None, layers: list[Layer], look: Look[T], until: float) -> T | None:
+        layer = next((layer for layer in layers if window is not None and layer.window.id == window), None)
+        if layer is None:
+            return None
         try:
             bus = self._connected()
             left = until - time.monotonic()
-            found: T | None = bus.ask_all([self._looking(layer, look)], max(0.01, left))[0]
+            found: T | None = bus.ask_all([self._looking(layer, layers, look)], max(0.01, left))[0]
         except EnvironmentLacksError as error:
             self._drop(str(error))
             raise
@@ -272,10 +268,7 @@ class AtspiElements:
         for draft in wanted:
             draft.trusted = trusted.get(draft.node.ref, False)  # until the test succeeds
         fresh = [draft for draft in wanted if draft.node.ref not in trusted]
-        if seen.application.is_gtk4:
-            yield from trust_gtk4(seen.tree, fresh, seen.origin, seen.moved)
-        else:
-            yield from trust(seen.tree, fresh, seen.origin)
+        yield from trust(seen, fresh)
         # While a page of GTK 4 fades in, hit tests still find the old page, and nothing moves afterwards. So a failure
         # is not remembered.
         fading = seen.application.is_gtk4
@@ -322,21 +315,21 @@ class AtspiElements:
         hung = [known[name] for name in bus.silent if name in known]
         return what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
 
-    def _lookup(self, application: Application, layer: Layer) -> Lookup:
-        return Lookup(application, layer, self._seen, self._elements)
+    def _looking(self, layer: Layer, layers: list[Layer], look: Look[T]) -> Question[T | None]:
+        def looked(application: Application) -> Question[T | None]:
+            return look(Lookup(application, layer, layers, self._seen, self._elements))
 
-    def _looking(self, layer: Layer, look: Look[T]) -> Question[T | None]:
         pid = layer.window.pid
         if not any(one.pid == pid for one in self._applications.values()):  # it may be new since the last look
             for ref in (yield from of_process(list(self._applications), pid)):
                 yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == pid]:
-            return (yield from look(self._lookup(application, layer)))
+            return (yield from looked(application))
         # The bus of a sandbox has PID 0 for programs outside of it: title and size identify their windows.
         for ref in (yield from of_process(list(self._applications), 0)):
             yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == 0]:
-            found = yield from look(self._lookup(application, layer))
+            found = yield from looked(application)
             if found is not None:
                 return found
         return None

@@ -9,8 +9,7 @@ from agent.desktop.protocol.windows import Layer
 from agent.desktop.trees import gtk4, roles
 from agent.desktop.trees.applications import Application, matching, origin_of, windows_of
 from agent.desktop.trees.bus import Question
-from agent.desktop.trees.contents import clicked
-from agent.desktop.trees.hits import descend, reply_ref
+from agent.desktop.trees.contents import clicked, descend, reply_ref
 from agent.desktop.trees.outline import Seen, element_of, states_of
 from agent.desktop.trees.roles import has
 from agent.desktop.trees.shape import Draft, Tree, smallest_at
@@ -50,6 +49,7 @@ class Lookup:
 
     application: Application
     layer: Layer
+    layers: Sequence[Layer]  # all layers of the desktop
     seen: Sequence[Seen]  # the windows of the last full read
     known: Mapping[Ref, Element]  # the elements of the last full read, by their nodes
 
@@ -88,9 +88,9 @@ class Lookup:
         draft = smallest_at(own_drafts, point)
         return self.known.get(draft.node.ref) if draft is not None else None
 
-    def focused(self, layers: Sequence[Layer]) -> Question[Element | None]:
-        """Return the element that has the focus; None if the application does not say. `layers` are all layers."""
-        found = yield from self._with_focus(layers)
+    def focused(self) -> Question[Element | None]:
+        """Return the element that has the focus; None if the application does not say."""
+        found = yield from self._with_focus()
         if found is None:
             return None
         node, frame = found
@@ -107,9 +107,9 @@ class Lookup:
             before = replace(before, role=roles.role_name(node.role), states=states_of(draft), value=None)
         return (yield from _addressed(before or element_of(self.layer, draft, 0), node.ref))
 
-    def text(self, layers: Sequence[Layer]) -> Question[FieldText | None]:
+    def text(self) -> Question[FieldText | None]:
         """Return the text and selection of the focused field; None if unknown."""
-        found = yield from self._with_focus(layers)
+        found = yield from self._with_focus()
         if found is None or found[0].role == roles.PASSWORD:
             return None
         ref = found[0].ref
@@ -128,11 +128,11 @@ class Lookup:
         selects = found[0].role != roles.TERMINAL and 0 <= start < end <= len(read)
         return FieldText(read, start, end) if selects else FieldText(read, at, at)
 
-    def fields(self, layers: Sequence[Layer]) -> Question[list[str] | None]:
+    def fields(self) -> Question[list[str] | None]:
         """Return the texts of the fields of the window, or of the pages that it shows; None if they are unknown."""
-        frame = yield from self._frame(layers)
+        frame = yield from self._frame()
         if frame is None or self.application.is_gtk4 or not self.application.matches:
-            focused = yield from self.text(layers)
+            focused = yield from self.text()
             return None if focused is None else [focused.text]
         [pages] = yield [below(frame.ref, _MOST, roles.SHOWING, role=roles.DOCUMENT_WEB)]
         fields = yield [below(ref, _MOST, roles.EDITABLE) for ref in refs(pages, _MOST) or [frame.ref]]
@@ -141,9 +141,9 @@ class Lookup:
         texts = yield [method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT) for ref in open_ones]
         return [str(text[0]) for text in texts if text]
 
-    def dialogs(self, layers: Sequence[Layer]) -> Question[list[str] | None]:
+    def dialogs(self) -> Question[list[str] | None]:
         """Return the texts of the dialogs that are drawn inside the window, such as a page's; None if unknown."""
-        frame = yield from self._frame(layers)
+        frame = yield from self._frame()
         if frame is None:
             return None
         if self.application.is_gtk4:
@@ -161,9 +161,9 @@ class Lookup:
         texts = yield [method(one.ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT) for one in nodes if not one.name]
         return [*(one.name for one in nodes if one.name), *(str(text[0]) for text in texts if text)]
 
-    def page(self, layers: Sequence[Layer]) -> Question[str | None]:
+    def page(self) -> Question[str | None]:
         """Return the address of the page that the window shows, the outermost one; None if it shows none."""
-        frame = yield from self._frame(layers)
+        frame = yield from self._frame()
         if frame is None or not self.application.matches:
             return None
         [pages] = yield [below(frame.ref, _MOST, roles.SHOWING, role=roles.DOCUMENT_WEB)]
@@ -213,8 +213,8 @@ class Lookup:
         draft.name = draft.name or next((name(one) for one in chain if name(one)), "")
         return (yield from _addressed(element_of(self.layer, draft, 0), node.ref))
 
-    def _with_focus(self, layers: Sequence[Layer]) -> Question[tuple[Node, Node] | None]:
-        frame = yield from self._frame(layers)
+    def _with_focus(self) -> Question[tuple[Node, Node] | None]:
+        frame = yield from self._frame()
         if frame is None:
             return None
         nodes = yield from self._saying_focused(frame.ref)
@@ -223,9 +223,9 @@ class Lookup:
             return None
         return max(reversed(nodes), key=lambda one: (one.role == roles.PASSWORD, one.role in roles.FIELDS)), frame
 
-    def _frame(self, layers: Sequence[Layer]) -> Question[Node | None]:
+    def _frame(self) -> Question[Node | None]:
         frames = yield from windows_of(self.application)
-        found, own = matching(frames, layers, self.application.pid), self.layer.window.id
+        found, own = matching(frames, self.layers, self.application.pid), self.layer.window.id
         return next((one for one in frames if one.ref in found and found[one.ref].window.id == own), None)
 
     def _saying_focused(self, frame: Ref) -> Question[list[Node]]:

@@ -14,6 +14,7 @@ from agent.screen.outline import Element, ShownWindow
 
 _MOST_ELEMENTS = 3000
 _LONGEST_TITLE = 120
+_MOST_TITLES = 3
 
 
 @dataclass(slots=True)
@@ -113,10 +114,10 @@ def what_lacks(unread: Sequence[Layer], hung: Iterable[int | None], *, strangers
     return " ".join(sentences)
 
 
-def _titles(layers: Sequence[Layer], most: int = 3) -> str:
+def _titles(layers: Sequence[Layer]) -> str:
     names = [f"“{one_line(layer.window.title or layer.window.app, 60)}”" for layer in layers]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - _MOST_TITLES} more" if len(names) > _MOST_TITLES else ""
+    return ", ".join(names[:_MOST_TITLES]) + more
 
 
 def visible_parts(layers: Sequence[Layer], monitors: Sequence[Region]) -> dict[WindowId, list[Region]]:

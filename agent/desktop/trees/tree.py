@@ -58,11 +58,6 @@ def getter(ref: Ref, interface: str, name: str) -> Call:
     return Call(*ref, _PROPERTIES, "Get", "v", "ss", (_A11Y + interface, name))
 
 
-def all_of(ref: Ref, interface: str) -> Call:
-    """Build a call for all properties of an interface."""
-    return Call(*ref, _PROPERTIES, "GetAll", "a{sv}", "s", (_A11Y + interface,))
-
-
 def extents(ref: Ref, coordinates: int) -> Call:
     """Build a call for a node's box."""
     return method(ref, "Component", "GetExtents", "(iiii)", "u", coordinates)
@@ -141,8 +136,9 @@ def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")
 
 
 def _node(ref: Ref, properties: Sequence[str]) -> Question[Node | None]:
+    all_properties = Call(*ref, _PROPERTIES, "GetAll", "a{sv}", "s", (f"{_A11Y}Accessible",))
     *replies, role, states, box = yield [
-        *([getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]),
+        *([getter(ref, "Accessible", name) for name in properties] or [all_properties]),
         method(ref, "Accessible", "GetRole", "u"),
         method(ref, "Accessible", "GetState", "au"),
         extents(ref, SCREEN),
