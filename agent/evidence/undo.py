@@ -73,11 +73,8 @@ class Result:
 class Undo:
     """What can be undone of a receipt now. Making one looks at the desktop: some milliseconds for every change.
 
-    Args:
-        changes: the receipt.
-        environ: of the desktop that the run was on.
-        undone: when changes were undone earlier, by kind and name of the change.
-        is_masked: whether a secret is masked in a change's undo data.
+    `environ` is that of the desktop that the run was on. `undone` tells when changes were undone earlier, by kind and
+    name. `is_masked` returns whether a secret is masked in a change's undo data.
     """
 
     def __init__(
@@ -110,8 +107,7 @@ class Undo:
     def carry_out(self, tell: Callable[[Result], None] = lambda _: None) -> list[Result]:
         """Undo everything that can be undone, and pass each result to `tell`. A failure does not stop the rest.
 
-        Raises:
-            EnvironmentLacksError: the changes were undone, but that could not be recorded.
+        Raises EnvironmentLacksError: the changes were undone, but that could not be recorded.
         """
         results: list[Result] = []
         waiting = self.able

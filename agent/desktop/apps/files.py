@@ -52,10 +52,8 @@ def find_file(name: str, home: Path, environ: Mapping[str, str]) -> Path | None:
     """Return the file or folder with this name or path in a home; None if there is none.
 
     A bare name is searched in the home and its usual folders first, then further below. Hidden files are skipped.
-    "./NAME/.." is the folder that contains NAME.
-
-    Raises:
-        ActionFailedError: several files have this name, or the path is outside of the home.
+    "./NAME/.." is the folder that contains NAME. Raises ActionFailedError: several files have this name, or the path is
+    outside of the home.
     """
     written = _without_scheme(name.strip())
     if written is None or "\0" in written or not written:

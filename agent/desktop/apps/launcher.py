@@ -112,11 +112,7 @@ class Launcher(Applications):
         return self.catalogue.opener(types, linux.chosen_for(types, self._environ))
 
     def _meant(self, name: str, application: str) -> tuple[App, Path | None]:
-        """Return the application to start, and the file or folder that it opens.
-
-        Raises:
-            ActionFailedError: nothing matches, several files match, or the file may run something itself.
-        """
+        """Return the application to start, and the file or folder that it opens. Raises ActionFailedError."""
         app = None if application or is_path(name) else self.catalogue.find(name)
         if app is not None:
             return app, None

@@ -1,6 +1,5 @@
-"""Installed applications on macOS (bundles, started with `open -a`) and Windows (the start menu, by `Get-StartApps`).
-
-Written from Apple's and Microsoft's documentation; not tested there yet.
+"""Installed applications on macOS (bundles) and Windows (the start menu), as their documentation says; not tested
+there.
 """
 
 import json

@@ -72,9 +72,7 @@ class DconfStore:
         return entry_at(str(self._file))
 
     def current(self, key: str) -> str | None:
-        """Return a key's value in GVariant's text form, or None if it is not set. Raises ValueError: the value is
-        damaged.
-        """
+        """Return a key's value in GVariant's text form, or None if it is not set. Raises ValueError: it is damaged."""
         data = self._values(self._read()).get(key)
         return None if data is None else text_of(data)
 
@@ -147,10 +145,7 @@ def table(data: bytes) -> dict[str, bytes]:
 
 
 def text_of(data: bytes) -> str:
-    """Return the value inside a serialized variant with type annotations, as `gsettings get` and `dconf read` print it.
-
-    Raises ValueError: the bytes are not a valid variant.
-    """
+    """Return the value in a serialized variant as `gsettings get` and `dconf read` print it. Raises ValueError."""
     glib = _glib()
     held = glib.g_bytes_new(data, len(data))
     boxed = glib.g_variant_ref_sink(glib.g_variant_new_from_bytes(b"v", held, 0))

@@ -47,9 +47,7 @@ class Entry:
         return stat.S_ISLNK(self.mode)
 
     def same_thing(self, other: "Entry") -> bool:
-        """Whether both are the same, unmodified file. The inode alone is not enough: inodes of deleted files are
-        reused.
-        """
+        """Whether both are the same, unmodified file. Inodes of deleted files are reused, so times count too."""
         if self.inode != other.inode or stat.S_IFMT(self.mode) != stat.S_IFMT(other.mode):
             return False
         return self.is_folder or (self.modified == other.modified and self.size == other.size)

@@ -35,10 +35,7 @@ _WATCHED = _WAS_THERE | flags.MOVED_TO | flags.CREATE | flags.ONLYDIR | flags.DO
 class Home:
     """The initial state of the home folder, and the paths touched since then. Paths are relative to the home.
 
-    Args:
-        home: the folder.
-        without: folders in it that are not watched, such as the folder of the run's recording.
-        ended: returns whether the scan should stop.
+    Folders of `without`, such as the run's recording, are not watched. `ended` returns whether the scan should stop.
     """
 
     def __init__(self, home: Path, without: tuple[Path, ...], ended: Callable[[], bool]) -> None:

@@ -67,11 +67,8 @@ def confined_folder(environ: Mapping[str, str], folder: Path, *, make: bool = Fa
 
 
 def _opened(home: Path, folder: Path, *, make: bool) -> int:
-    """Open a folder and return its descriptor.
-
-    Raises:
-        OSError: it does not exist, or a link is in the path.
-        ValueError: it is outside of the home.
+    """Open a folder. Raises OSError: it does not exist, or a link is in the path; ValueError: it is outside of the
+    home.
     """
     parts = folder.relative_to(home).parts
     if ".." in parts:
@@ -90,9 +87,7 @@ def _opened(home: Path, folder: Path, *, make: bool) -> int:
 
 
 def standing(environ: Mapping[str, str], undo: Undo) -> Standing:
-    """Return the present state of a changed thing. Raises CannotPutBackError: the state is unknown, or the change
-    cannot be undone.
-    """
+    """Return the present state of a changed thing. Raises CannotPutBackError."""
     with _guarded():
         if undo.get("store") == "file":
             with (
@@ -269,8 +264,7 @@ def _move(source: str, target: str) -> None:
 def move_to_trash(environ: Mapping[str, str], path: str) -> str:
     """Move a file or folder to the home's trash (FreeDesktop.org Trash specification 1.0), and return its new path.
 
-    Raises:
-        OSError: it cannot be moved; nothing has changed.
+    Raises OSError: it cannot be moved; nothing has changed.
     """
     name = os.path.basename(path)  # noqa: PTH119 -- names need not be text
     trash_info = f"[Trash Info]\nPath={quote(os.fsencode(path))}\nDeletionDate={time.strftime('%FT%T')}\n"

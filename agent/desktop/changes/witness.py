@@ -42,10 +42,8 @@ S = TypeVar("S", bound=Source)
 class LinuxWitness:
     """The `Witness` of Linux desktops. May be called from any thread.
 
-    Args:
-        environ: environment of the run's applications, which determines the bus and the home.
-        open_windows: opens a connection to the windows.
-        without: folders that are not watched, such as the folder of the run's recording.
+    `environ` is that of the run's applications, which determines the bus and the home. Folders of `without`, such as
+    the run's recording, are not watched.
     """
 
     def __init__(
@@ -218,9 +216,7 @@ def _has_panels(app: str) -> bool:
 
 
 def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) -> Iterator[Change]:
-    """Yield windows that opened or closed, and applications that came or went. Title changes count only if nothing else
-    differs.
-    """
+    """Yield windows that opened or closed, and applications that came or went; if there are none, changes of titles."""
     opened = [window for key, window in now.items() if key not in before]
     closed = [window for key, window in before.items() if key not in now]
     apps_before, apps_now = ({window.app for window in all_.values()} for all_ in (before, now))

@@ -54,10 +54,7 @@ _SHORTEST = 4
 class GuardedHand:
     """A `Hand` that checks every action before the real hand carries it out. Used from the hand's thread.
 
-    Args:
-        hand: the real hand.
-        reach: what may be seen and touched.
-        meant: returns where the last action was meant to go.
+    `meant` returns where the last action was meant to go.
     """
 
     def __init__(self, hand: Hand, reach: Reach, meant: Callable[[], Meant] = Meant) -> None:

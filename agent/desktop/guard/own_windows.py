@@ -81,13 +81,9 @@ def processes_above() -> frozenset[int]:
 
 
 def titled_window(terminal: str, windows: Windows) -> frozenset[WindowId]:
-    """Find the window of a terminal device: set the terminal's title, and see which window title changes.
+    """Find the window of a terminal device, or none: set the terminal's title, and see which window title changes.
 
-    Returns:
-        One window, or none.
-
-    Raises:
-        EnvironmentLacksError: the desktop is gone.
+    Raises EnvironmentLacksError.
     """
     found: frozenset[WindowId] = frozenset()
     with suppress(OSError), marked(terminal) as word:

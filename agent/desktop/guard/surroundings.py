@@ -41,13 +41,7 @@ _NO_ANSWERS = role_group("no answers")
 class DesktopSurroundings:
     """The `Surroundings` of this desktop. Used from the thread that captures.
 
-    Args:
-        screen: captured to read captions.
-        applications: know what a name would open.
-        reach: opens the connection to the windows, and knows which of them are ours.
-        open_elements: opens the connection to the desktop's elements.
-        languages: tesseract's names of the languages on the screen.
-        untold: what this desktop never provides.
+    `languages` are tesseract's names of the languages on the screen, and `untold` is what this desktop never provides.
     """
 
     def __init__(

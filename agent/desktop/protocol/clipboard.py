@@ -59,10 +59,7 @@ class ClipboardWatch:
             self.remark = "The clipboard is not watched: whoever holds it did not answer."
 
     def changes(self) -> list[Change]:
-        """Return the change since the beginning.
-
-        If the clipboard's owner does not answer, compare with the last known contents.
-        """
+        """Return the change since the beginning, of the last known contents if the clipboard's owner does not answer."""
         if not self._known:
             return []
         try:
@@ -92,10 +89,7 @@ def _look(clipboard: Clipboard) -> _Held | None:
 
 
 def in_words(text: str) -> str:
-    """Return the length and the beginning of a text.
-
-    Cut only between words: half of a secret would not be recognised and masked later.
-    """
+    """Return a text's length and beginning, cut only between words: half of a secret would not be masked later."""
     length = counted(len(text), "character")
     if len(text) <= _TOLD:
         return f"{length}: {text}"

@@ -86,15 +86,9 @@ def together(*questions: Question[Any]) -> Question[list[Any]]:
 
 
 class Bus:
-    """A connection to an accessibility bus.
+    """A connection to an accessibility bus. `is_busy` tells whether a bus name's process is computing, not hung.
 
-    Args:
-        address: the D-Bus address.
-        limits: timeouts.
-        is_busy: tells whether a bus name belongs to a process that is computing, not hung.
-
-    Raises:
-        EnvironmentLacksError: no bus answers at this address.
+    Raises EnvironmentLacksError: no bus answers at this address.
     """
 
     def __init__(
@@ -140,10 +134,7 @@ class Bus:
     def ask_all(self, questions: Iterable[Question[Any]], seconds: float | None = None) -> list[Any]:
         """Return the results of the questions in order; None for those that did not finish in time.
 
-        `seconds` is the time for all questions together, even if an application is silent.
-
-        Raises:
-            EnvironmentLacksError: the connection was lost.
+        `seconds` is the time for all of them, even if an application is silent. Raises EnvironmentLacksError.
         """
         now = began = time.monotonic()
         until = began + (self.limits.working if seconds is None else seconds)

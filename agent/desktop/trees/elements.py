@@ -54,12 +54,9 @@ Look: TypeAlias = Callable[[Lookup], Question[T | None]]
 class AtspiElements:
     """The elements of a desktop.
 
-    Args:
-        find_bus: returns the possible addresses of the accessibility bus, the best first; may raise
-            EnvironmentLacksError.
-        windows: a connection to the windows, which `close` closes too.
-        monitors: the regions of the monitors.
-        pid_here: translates a PID from the bus into our PID namespace.
+    `find_bus` returns the possible addresses of the accessibility bus, the best first; it may raise
+    EnvironmentLacksError. `close` closes `windows` too. `pid_here` translates a PID from the bus into our PID
+    namespace.
     """
 
     def __init__(
