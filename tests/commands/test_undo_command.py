@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from agent.cli import main
-from agent.desktop.changes.files import Files
-from agent.desktop.changes.home import Home
+from agent.desktop.changes.files import Files, Home
 from agent.record.run_record import RunRecord
 
 

@@ -8,12 +8,11 @@ from agent.core.geometry import Region
 from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.trees import gtk4
 from agent.desktop.trees.applications import Application, windows_of
+from agent.desktop.trees.bus import Call
 from agent.desktop.trees.contents import trust
-from agent.desktop.trees.outline import Seen
 from agent.desktop.trees.roles import numbers
-from agent.desktop.trees.shape import Draft, Tree, drafts
+from agent.desktop.trees.shape import Draft, Seen, Tree, drafts
 from agent.desktop.trees.tree import NULL, Node, Ref
-from agent.desktop.trees.wire import Call
 
 pytestmark = pytest.mark.slow
 

@@ -37,7 +37,7 @@ def is_neutral(setting_name: str, value: str) -> bool:
 
 
 def is_kde_file(name: str) -> bool:
-    """Whether a file is one of KDE's configuration files: at the top of the configuration folder, or in kdedefaults/."""
+    """Whether a file is one of KDE's, at the top of the configuration folder or in kdedefaults/."""
     return name.count("/") <= name.startswith("kdedefaults/") and matches("settings", "kde_files", name)
 
 

@@ -11,11 +11,10 @@ from typing import TypeAlias, TypeVar
 from agent.core.changes import Change
 from agent.desktop.changes.bookkeeping import bounded, entry, matches
 from agent.desktop.changes.dconf import DconfStore
-from agent.desktop.changes.files import Files
-from agent.desktop.changes.home import Home
+from agent.desktop.changes.files import Files, Home
 from agent.desktop.changes.kde import KdeStore
 from agent.desktop.changes.xfconf import XfconfStore
-from agent.desktop.guard.our_page import shows_our_page
+from agent.desktop.guard.own_windows import shows_our_page
 from agent.desktop.linux import bus, places
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.protocol.windows import OpenWindows, Window, WindowId

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.core.geometry import DesktopPoint, Region
-from agent.desktop.guard.our_page import is_page_served, shows_our_page
+from agent.desktop.guard.own_windows import is_page_served, shows_our_page
 from agent.desktop.protocol.elements import Elements, FieldText
 from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.safety.policy_rules.disclosure import Leaving, holds_secret

@@ -59,7 +59,7 @@ class ClipboardWatch:
             self.remark = "The clipboard is not watched: whoever holds it did not answer."
 
     def changes(self) -> list[Change]:
-        """Return the change since the beginning, of the last known contents if the clipboard's owner does not answer."""
+        """Return the change since the beginning, of the last known contents if the owner does not answer."""
         if not self._known:
             return []
         try:

@@ -52,7 +52,7 @@ class Elements(Protocol):
         """Return the element that a click at a point would hit, a link with its address as value; None if unknown."""
 
     def focused(self) -> Element | None:
-        """Return the focused element in the active window, without its value except a link's address; None if unknown."""
+        """Return the focused element of the active window, with a value only for a link's address; None if unknown."""
 
     def field_text(self) -> FieldText | None:
         """Return the present text of the focused field in the active window.

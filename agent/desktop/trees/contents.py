@@ -7,12 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from agent.desktop.trees import roles
-from agent.desktop.trees.bus import Body, Question, together
-from agent.desktop.trees.outline import Seen
+from agent.desktop.trees.bus import Body, Call, Question, together
 from agent.desktop.trees.roles import alike, has
-from agent.desktop.trees.shape import LONGEST_NAME, Draft, Tree
-from agent.desktop.trees.tree import NULL, SCREEN, WINDOW, Ref, getter, hit, method, text_of, variant
-from agent.desktop.trees.wire import Call
+from agent.desktop.trees.shape import LONGEST_NAME, Draft, Seen, Tree
+from agent.desktop.trees.tree import NULL, SCREEN, WINDOW, Ref, getter, hit, method, text_between, text_of, variant
 from agent.safety.text import one_line
 
 #: Most characters to keep of a text, and to read from a terminal. Texts keep their beginning, terminals their end.
@@ -46,11 +44,11 @@ def _fill(tree: Tree, draft: Draft) -> Question[None]:
         calls = {name: getter(ref, "Value", name) for name in _NUMBERS}
     elif draft.role == roles.TERMINAL:
         calls["caret"] = getter(ref, "Text", "CaretOffset")
-        calls["text"] = method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TERMINAL)
+        calls["text"] = text_between(ref, 0, _LONGEST_TERMINAL)
     elif draft.role == roles.COMBO_BOX:
         calls["choice"] = method(ref, "Selection", "GetSelectedChild", "(so)", "i", 0)
     elif draft.role != roles.PASSWORD and (draft.role in roles.FIELDS or has(draft.node.states, roles.EDITABLE)):
-        calls["text"] = method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT)
+        calls["text"] = text_between(ref, 0, _LONGEST_TEXT)
     if draft.role in _LABELLED or (draft.is_control and not draft.name):
         calls["label"] = method(ref, "Accessible", "GetRelationSet", "a(ua(so))")
     if not calls:

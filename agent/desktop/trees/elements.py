@@ -14,29 +14,12 @@ import psutil
 from agent.core.geometry import DesktopPoint, Region, around
 from agent.desktop.protocol.elements import FieldText, NoAnswerError
 from agent.desktop.protocol.windows import Layer, WindowId, Windows
-from agent.desktop.trees import gtk4
-from agent.desktop.trees.applications import (
-    Application,
-    introduce,
-    matching,
-    of_process,
-    origin_of,
-    registered,
-    windows_of,
-)
+from agent.desktop.trees import applications, gtk4, shape
+from agent.desktop.trees.applications import Application
 from agent.desktop.trees.bus import Bus, Limits, Question, together
 from agent.desktop.trees.contents import clicked, fill, trust
 from agent.desktop.trees.lookup import Lookup
-from agent.desktop.trees.outline import (
-    Seen,
-    elements_of,
-    largest_part,
-    shown_window,
-    tops_at,
-    visible_parts,
-    what_lacks,
-)
-from agent.desktop.trees.shape import Draft, Tree, clickable_sections, drafts
+from agent.desktop.trees.shape import Draft, Seen, Tree, clickable_sections, drafts
 from agent.desktop.trees.tree import Node, Ref, matched, move, walked
 from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError
@@ -83,7 +66,7 @@ class AtspiElements:
         shown = [layer for layer in layers if not layer.helper and not layer.backdrop]
         active = self._windows.active()
         ordinary = [layer for layer in shown if self._windows.is_ordinary(layer.window.id)]  # no panels
-        windows = tuple(shown_window(layer, active.id if active else None) for layer in ordinary)
+        windows = tuple(shape.shown_window(layer, active.id if active else None) for layer in ordinary)
         size = around(self._monitors).size
         try:
             bus = self._connected()
@@ -91,12 +74,12 @@ class AtspiElements:
         except EnvironmentLacksError as error:
             self._drop(str(error))
             return Outline(size, (), windows, str(error))
-        elements, self._elements = elements_of(self._seen, layers)
+        elements, self._elements = shape.elements_of(self._seen, layers)
         return Outline(size, elements, windows, self._lacks(bus, layers))
 
     def at(self, point: DesktopPoint) -> Element | None:
         began, layers = time.monotonic(), self._windows.layers()
-        [top] = tops_at(self._windows, layers, [point.rounded()])
+        [top] = shape.tops_at(self._windows, layers, [point.rounded()])
         return self._looked(top, layers, lambda lookup: lookup.at(point), began + _AT)
 
     def focused(self) -> Element | None:
@@ -169,10 +152,10 @@ class AtspiElements:
 
     def _read(self, bus: Bus, layers: list[Layer]) -> list[Seen]:
         """Read all applications. Known ones are read while the list of applications is still being fetched."""
-        parts = visible_parts(layers, self._monitors)
+        parts = shape.visible_parts(layers, self._monitors)
         before = list(self._applications)
         readings = [self._reading(ref, layers, parts) for ref in before]
-        refs, *met = bus.ask_all([registered(), *readings])
+        refs, *met = bus.ask_all([applications.registered(), *readings])
         if refs is None:
             raise EnvironmentLacksError("Nobody keeps the list of accessible applications.", "Log out and in again.")
         self._applications = {ref: one for ref, one in self._applications.items() if ref in refs}
@@ -182,7 +165,7 @@ class AtspiElements:
 
     def _known(self, ref: Ref) -> Question[Application | None]:
         if ref not in self._applications:
-            introduced = yield from introduce(ref)
+            introduced = yield from applications.introduce(ref)
             if introduced is None:
                 return None
             self._applications[ref] = introduced
@@ -199,8 +182,8 @@ class AtspiElements:
             ]
         else:
             questions = [self._nodes(application, ref) for ref in application.shown]
-        frames, *read = yield from together(windows_of(application), *questions)
-        found = matching(frames, layers, application.pid)
+        frames, *read = yield from together(applications.windows_of(application), *questions)
+        found = applications.matching(frames, layers, application.pid)
         shown = [frame for frame in frames if frame.ref in found and parts.get(found[frame.ref].window.id)]
         if application.is_gtk4:
             application.hollow.clear()
@@ -216,7 +199,7 @@ class AtspiElements:
             windows = []
             for frame in shown:
                 layer, nodes = found[frame.ref], known[frame.ref]
-                origin = origin_of(application, layer, frame)
+                origin = applications.origin_of(application, layer, frame)
                 move(nodes, *origin)
                 windows.append(Seen(application, layer, Tree(frame.ref, nodes), [], origin, {}))
         application.shown = tuple(frame.ref for frame in shown)
@@ -226,7 +209,7 @@ class AtspiElements:
     def _placing(
         self, application: Application, frame: Node, layer: Layer, layers: Sequence[Layer], cache: dict[Ref, Node]
     ) -> Question[Seen]:
-        origin = origin_of(application, layer, frame)
+        origin = applications.origin_of(application, layer, frame)
         menus = [one.outer for one in layers if one.helper and one.client == layer.client]
         nodes, moved = yield from gtk4.placed(cache, frame.ref, *origin, menus)
         application.hollow |= gtk4.hollow_lists(nodes)
@@ -283,7 +266,9 @@ class AtspiElements:
         }
         free = parts == [seen.layer.box] and not helpers
         asked = [] if free else [draft for draft in found if not draft.offscreen]
-        tops = dict(zip(map(id, asked), tops_at(self._windows, layers, [draft.center for draft in asked]), strict=True))
+        tops = dict(
+            zip(map(id, asked), shape.tops_at(self._windows, layers, [draft.center for draft in asked]), strict=True)
+        )
 
         def stays(draft: Draft) -> bool:
             if draft.offscreen or free:
@@ -295,13 +280,15 @@ class AtspiElements:
 
         for draft in asked:
             if not stays(draft) and draft.popup is None:
-                part = largest_part(draft.box, parts)  # a part may be uncovered, as when a dialog covers half a text
+                part = shape.largest_part(
+                    draft.box, parts
+                )  # a part may be uncovered, as when a dialog covers half a text
                 if part is not None:
                     draft.box, tops[id(draft)] = part, own
         return [draft for draft in found if stays(draft)]
 
     def _lacks(self, bus: Bus, layers: Sequence[Layer]) -> str:
-        parts = visible_parts(layers, self._monitors)
+        parts = shape.visible_parts(layers, self._monitors)
         left_out = {seen.layer.window.id for seen in self._seen}
         unread = [
             layer
@@ -310,7 +297,7 @@ class AtspiElements:
         ]
         known = {ref[0]: one.pid for ref, one in self._applications.items()}
         hung = [known[name] for name in bus.silent if name in known]
-        return what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
+        return shape.what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
 
     def _looking(self, layer: Layer, layers: list[Layer], look: Look[T]) -> Question[T | None]:
         def looked(application: Application) -> Question[T | None]:
@@ -318,12 +305,12 @@ class AtspiElements:
 
         pid = layer.window.pid
         if not any(one.pid == pid for one in self._applications.values()):  # it may be new since the last look
-            for ref in (yield from of_process(list(self._applications), pid)):
+            for ref in (yield from applications.of_process(list(self._applications), pid)):
                 yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == pid]:
             return (yield from looked(application))
         # The bus of a sandbox has PID 0 for programs outside of it: title and size identify their windows.
-        for ref in (yield from of_process(list(self._applications), 0)):
+        for ref in (yield from applications.of_process(list(self._applications), 0)):
             yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == 0]:
             found = yield from looked(application)

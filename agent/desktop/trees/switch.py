@@ -12,8 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent.desktop.trees.bus import DBUS, Body, Bus, Limits
-from agent.desktop.trees.wire import Call
+from agent.desktop.trees.bus import DBUS, Body, Bus, Call, Limits
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError
 from foundation.files import read_json_object, write_atomically

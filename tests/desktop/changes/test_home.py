@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.desktop.changes import home as homes
-from agent.desktop.changes.files import Files
-from agent.desktop.changes.home import Home
+from agent.desktop.changes import files as homes
+from agent.desktop.changes.files import Files, Home
 
 
 @pytest.fixture
