@@ -42,8 +42,70 @@ _WATCHED = _WAS_THERE | flags.MOVED_TO | flags.CREATE | flags.ONLYDIR | flags.DO
 Entries = Mapping[str, Entry]
 
 
-class Home:
-    """The initial state of the home folder, and the paths touched since then. Paths are relative to the home.
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """The differences between two states of some paths."""
+
+    made: dict[str, Entry]
+    gone: dict[str, Entry]
+    changed: dict[str, tuple[Entry, Entry]]  # by present path; candidates, whose content is still to be compared
+    moved: dict[str, tuple[str, Entry]]  # from the initial path to the present one
+
+
+def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differences:
+    """Compare two states of the same paths; `moves` are the moves that the kernel reported.
+
+    A path that was replaced by something else of the same kind counts as changed, not as deleted and created.
+    """
+    changed = {
+        path: (old, after[path])
+        for path, old in before.items()
+        if path in after and _kind(old, after[path]) and not _moved_away(path, old, after, moves)
+    }
+    gone = {path: old for path, old in before.items() if path not in after or path not in changed}
+    made = {path: new for path, new in after.items() if path not in before or path not in changed}
+    moved: dict[str, tuple[str, Entry]] = {}
+    for path in sorted(gone):  # a folder before its contents
+        old = gone.get(path)
+        target = None if old is None else _target(path, old, made, moves)
+        if old is None or target is None:
+            continue
+        del gone[path]
+        moved[path] = (target, made.pop(target))
+        if old.is_folder:
+            # Compare the contents with those at the new place, so that only real differences count.
+            for inner in [other for other in gone if other.startswith(f"{path}/")]:
+                now = target + inner[len(path) :]
+                if now in made and _kind(gone[inner], made[now]):
+                    changed[now] = (gone.pop(inner), made.pop(now))
+        elif old.inode:
+            changed[target] = (old, moved[path][1])  # may have been written to as well
+    return Differences(made, gone, changed, moved)
+
+
+def _moved_away(path: str, old: Entry, after: Entries, moves: Mapping[str, str]) -> bool:
+    """Whether what was at a path is at another one now, so that something new took its place."""
+    entry = after.get(moves.get(path, path))
+    return entry is not None and entry.inode == old.inode != after[path].inode
+
+
+def _kind(old: Entry, new: Entry) -> bool:
+    return (old.is_folder, old.is_file) == (new.is_folder, new.is_file)
+
+
+def _target(path: str, old: Entry, made: Entries, moves: Mapping[str, str]) -> str | None:
+    """Return the present path of something that moved, or None."""
+    target, known = path, {path}
+    while target in moves and moves[target] not in known:
+        target = moves[target]
+        known.add(target)
+    if target != path and target in made and old.inode in (0, made[target].inode):  # 0: unknown
+        return target
+    return next((other for other, new in made.items() if other != path and old.same_thing(new)), None)
+
+
+class Files:
+    """The files of the home folder: how they were, and what changed since. Paths are relative to the home.
 
     Folders of `without`, such as the run's recording, are not watched. `ended` returns whether the scan should stop.
     """
@@ -62,6 +124,7 @@ class Home:
         self.touched: set[str] = set()
         self.moves: dict[str, str] = {}  # from the old path to the new one, as far as the kernel reported it
         self.remark = ""
+        self._states: dict[tuple[str, int, int, int], dict[str, Any]] = {}
 
     def begin(self) -> None:
         """Record the initial state. This can take long in a large home: call it in the background."""
@@ -106,6 +169,78 @@ class Home:
 
     def at(self, path: str) -> str:
         return joined(self.root, path)
+
+    def changes(self) -> list[Change]:
+        self.look()
+        paths = sorted(self.touched)
+        before = {path: self.before[path] for path in paths if path in self.before}
+        after = {path: entry for path in paths if (entry := entry_at(self.at(path)))}
+        differences = compare(before, after, self.moves)
+        found = [*self._told(differences), *self._made_and_trashed(differences.made)]
+        if len(found) > _MOST:
+            more = len(found) - _MOST
+            remark = f"{more} more files changed than are listed and can be undone"
+            found[_MOST:] = [Change("file", told_as(""), None, remark)]
+        return found
+
+    def _told(self, differences: Differences) -> Iterator[Change]:
+        made, gone = dict(differences.made), dict(differences.gone)
+        for path, (target, entry) in differences.moved.items():
+            if _is_left_out(path, entry):
+                made[target] = entry
+            elif not _in_trash(target) and _is_left_out(target, entry):
+                gone[path] = entry
+            else:
+                after = f"{'in the trash, as' if _in_trash(target) else 'moved to'} {told_as(target)}"
+                to = _quoted(self.at(target))
+                yield self._change(path, str(entry), after, "moved", entry, to=to, inode=entry.inode)
+        moved_to = {target for target, _ in differences.moved.values()}
+        for path, (old, new) in differences.changed.items():
+            in_trash = _in_trash(path) and path not in moved_to  # written to, then trashed
+            if not (old.is_folder or _is_left_out(path, new) or in_trash):
+                yield from self._told_change(path, old, new)
+        for path, entry in made.items():
+            if not _is_left_out(path, entry) and not _in_trash(path):
+                yield self._change(path, None, str(entry), "made", entry, state=self._state(path, entry))
+        for path, entry in gone.items():
+            if not _is_left_out(path, entry):
+                mode = entry.mode & 0o777
+                yield self._change(path, str(entry), None, "gone", entry, content=_text(entry), mode=mode)
+
+    def _made_and_trashed(self, made: Entries) -> Iterator[Change]:
+        """Report what the run created and then moved to the trash. There is nothing to undo."""
+        origins = {target: source for source, target in self.moves.items()}
+        for target, entry in made.items():
+            origin = origins.get(target)
+            if origin is None or not _in_trash(target) or _in_trash(origin) or _is_left_out(origin, entry):
+                continue
+            after = f"made, and then in the trash, as {told_as(target)}"
+            yield self._change(origin, None, after, "made", entry, state=None)
+
+    def _told_change(self, path: str, old: Entry, new: Entry) -> Iterator[Change]:
+        known = None if old.content is None else hashlib.sha256(old.content).hexdigest()
+        if known is None and old.same_thing(new):
+            return
+        now = self._state(path, new)
+        if known == now["digest"]:
+            return
+        before, after = str(old), str(new)
+        if before == after:
+            before += "" if known is None else f" (sha256 {known[:8]})"
+            after += f" (sha256 {now['digest'][:8]})"
+        yield self._change(path, before, after, "changed", new, state=now, content=_text(old))
+
+    def _change(self, path: str, before: str | None, after: str | None, how: str, entry: Entry, **undo: Any) -> Change:
+        full = _quoted(self.at(path))
+        kept = {"store": "file", "how": how, "path": full, "folder": entry.is_folder} | undo
+        return Change("file", told_as(path), before, after, kept)
+
+    def _state(self, path: str, entry: Entry) -> dict[str, Any]:
+        """Return the state of a file, read only once per version of it."""
+        key = (path, entry.inode, entry.size, entry.modified)
+        if key not in self._states:
+            self._states[key] = state(self.at(path), entry)
+        return self._states[key]
 
     def close(self) -> None:
         if self._inotify is not None:
@@ -192,149 +327,6 @@ def joined(folder: str, name: str) -> str:
 def told_as(path: str) -> str:
     """Return the path for display, with ~ as the home: the real path of a home or a sandbox adds nothing."""
     return f"~/{path}" if path else "~"
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """The differences between two states of some paths."""
-
-    made: dict[str, Entry]
-    gone: dict[str, Entry]
-    changed: dict[str, tuple[Entry, Entry]]  # by present path; candidates, whose content is still to be compared
-    moved: dict[str, tuple[str, Entry]]  # from the initial path to the present one
-
-
-def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differences:
-    """Compare two states of the same paths; `moves` are the moves that the kernel reported.
-
-    A path that was replaced by something else of the same kind counts as changed, not as deleted and created.
-    """
-    changed = {
-        path: (old, after[path])
-        for path, old in before.items()
-        if path in after and _kind(old, after[path]) and not _moved_away(path, old, after, moves)
-    }
-    gone = {path: old for path, old in before.items() if path not in after or path not in changed}
-    made = {path: new for path, new in after.items() if path not in before or path not in changed}
-    moved: dict[str, tuple[str, Entry]] = {}
-    for path in sorted(gone):  # a folder before its contents
-        old = gone.get(path)
-        target = None if old is None else _target(path, old, made, moves)
-        if old is None or target is None:
-            continue
-        del gone[path]
-        moved[path] = (target, made.pop(target))
-        if old.is_folder:
-            # Compare the contents with those at the new place, so that only real differences count.
-            for inner in [other for other in gone if other.startswith(f"{path}/")]:
-                now = target + inner[len(path) :]
-                if now in made and _kind(gone[inner], made[now]):
-                    changed[now] = (gone.pop(inner), made.pop(now))
-        elif old.inode:
-            changed[target] = (old, moved[path][1])  # may have been written to as well
-    return Differences(made, gone, changed, moved)
-
-
-def _moved_away(path: str, old: Entry, after: Entries, moves: Mapping[str, str]) -> bool:
-    """Whether what was at a path is at another one now, so that something new took its place."""
-    entry = after.get(moves.get(path, path))
-    return entry is not None and entry.inode == old.inode != after[path].inode
-
-
-def _kind(old: Entry, new: Entry) -> bool:
-    return (old.is_folder, old.is_file) == (new.is_folder, new.is_file)
-
-
-def _target(path: str, old: Entry, made: Entries, moves: Mapping[str, str]) -> str | None:
-    """Return the present path of something that moved, or None."""
-    target, known = path, {path}
-    while target in moves and moves[target] not in known:
-        target = moves[target]
-        known.add(target)
-    if target != path and target in made and old.inode in (0, made[target].inode):  # 0: unknown
-        return target
-    return next((other for other, new in made.items() if other != path and old.same_thing(new)), None)
-
-
-class Files:
-    """Reports what changed in a home."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._states: dict[tuple[str, int, int, int], dict[str, Any]] = {}
-
-    def changes(self) -> list[Change]:
-        home = self._home
-        home.look()
-        paths = sorted(home.touched)
-        before = {path: home.before[path] for path in paths if path in home.before}
-        after = {path: entry for path in paths if (entry := entry_at(home.at(path)))}
-        differences = compare(before, after, home.moves)
-        found = [*self._told(differences), *self._made_and_trashed(differences.made)]
-        if len(found) > _MOST:
-            more = len(found) - _MOST
-            remark = f"{more} more files changed than are listed and can be undone"
-            found[_MOST:] = [Change("file", told_as(""), None, remark)]
-        return found
-
-    def _told(self, differences: Differences) -> Iterator[Change]:
-        made, gone = dict(differences.made), dict(differences.gone)
-        for path, (target, entry) in differences.moved.items():
-            if _is_left_out(path, entry):
-                made[target] = entry
-            elif not _in_trash(target) and _is_left_out(target, entry):
-                gone[path] = entry
-            else:
-                after = f"{'in the trash, as' if _in_trash(target) else 'moved to'} {told_as(target)}"
-                to = _quoted(self._home.at(target))
-                yield self._change(path, str(entry), after, "moved", entry, to=to, inode=entry.inode)
-        moved_to = {target for target, _ in differences.moved.values()}
-        for path, (old, new) in differences.changed.items():
-            in_trash = _in_trash(path) and path not in moved_to  # written to, then trashed
-            if not (old.is_folder or _is_left_out(path, new) or in_trash):
-                yield from self._told_change(path, old, new)
-        for path, entry in made.items():
-            if not _is_left_out(path, entry) and not _in_trash(path):
-                yield self._change(path, None, str(entry), "made", entry, state=self._state(path, entry))
-        for path, entry in gone.items():
-            if not _is_left_out(path, entry):
-                mode = entry.mode & 0o777
-                yield self._change(path, str(entry), None, "gone", entry, content=_text(entry), mode=mode)
-
-    def _made_and_trashed(self, made: Entries) -> Iterator[Change]:
-        """Report what the run created and then moved to the trash. There is nothing to undo."""
-        origins = {target: source for source, target in self._home.moves.items()}
-        for target, entry in made.items():
-            origin = origins.get(target)
-            if origin is None or not _in_trash(target) or _in_trash(origin) or _is_left_out(origin, entry):
-                continue
-            after = f"made, and then in the trash, as {told_as(target)}"
-            yield self._change(origin, None, after, "made", entry, state=None)
-
-    def _told_change(self, path: str, old: Entry, new: Entry) -> Iterator[Change]:
-        known = None if old.content is None else hashlib.sha256(old.content).hexdigest()
-        if known is None and old.same_thing(new):
-            return
-        now = self._state(path, new)
-        if known == now["digest"]:
-            return
-        before, after = str(old), str(new)
-        if before == after:
-            before += "" if known is None else f" (sha256 {known[:8]})"
-            after += f" (sha256 {now['digest'][:8]})"
-        yield self._change(path, before, after, "changed", new, state=now, content=_text(old))
-
-    def _change(self, path: str, before: str | None, after: str | None, how: str, entry: Entry, **undo: Any) -> Change:
-        full = _quoted(self._home.at(path))
-        kept = {"store": "file", "how": how, "path": full, "folder": entry.is_folder} | undo
-        return Change("file", told_as(path), before, after, kept)
-
-    def _state(self, path: str, entry: Entry) -> dict[str, Any]:
-        """Return the state of a file, read only once per version of it."""
-        key = (path, entry.inode, entry.size, entry.modified)
-        if key not in self._states:
-            self._states[key] = state(self._home.at(path), entry)
-        return self._states[key]
 
 
 def _is_left_out(path: str, entry: Entry) -> bool:

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 from agent.core.changes import Change
 from agent.desktop.changes.bookkeeping import bounded, entry, matches
 from agent.desktop.changes.dconf import DconfStore
-from agent.desktop.changes.files import Files, Home
+from agent.desktop.changes.files import Files
 from agent.desktop.changes.kde import KdeStore
 from agent.desktop.changes.xfconf import XfconfStore
 from agent.desktop.guard.own_windows import shows_our_page
@@ -34,7 +34,7 @@ T = TypeVar("T")
 #: `begin` records the initial state, `changes` returns what differs from it, and `remark` says what cannot be reported,
 #: as a sentence. `mark` returns a value that changes whenever a setting is written; it is cheap.
 Store: TypeAlias = DconfStore | KdeStore | XfconfStore
-Source: TypeAlias = "Store | WindowChanges | ClipboardWatch"
+Source: TypeAlias = "Store | WindowChanges | ClipboardWatch | Files"
 S = TypeVar("S", bound=Source)
 
 
@@ -58,8 +58,7 @@ class LinuxWitness:
         self._asking = threading.Lock()
         self._last: list[Change] = []
         self._home_patience = _HOME_TIMEOUT
-        self._home = Home(places.home(environ), tuple(without), self._ended.is_set)
-        self._files = Files(self._home)
+        self._files = Files(places.home(environ), tuple(without), self._ended.is_set)
         self._broken: list[str] = []
         self._environ = environ
         self._xfconf = XfconfStore(environ)
@@ -74,7 +73,12 @@ class LinuxWitness:
         waiting = (
             "" if self._home_ready.is_set() else "Your home is still being looked through: files are not told yet."
         )
-        sentences = (*self._broken, *(one.remark for one in (*self._stores, *self._others)), self._home.remark, waiting)
+        sentences = (
+            *self._broken,
+            *(one.remark for one in (*self._stores, *self._others)),
+            self._files.remark,
+            waiting,
+        )
         return [remark for remark in sentences if remark]
 
     def changes(self) -> list[Change]:
@@ -106,14 +110,14 @@ class LinuxWitness:
         self._ended.set()
         if self._home_ready.is_set():
             with self._asking:
-                self._home.close()
+                self._files.close()
                 self._xfconf.close()
 
     def _begin(self) -> None:
         self._stores, self._others = self._begun(self._stores), self._begun(self._others)
         self._starting = bus.age(self._environ) <= entry("settings", "starting_age")
         self._ready.set()
-        self._safely(self._home, self._home.begin)
+        self._safely(self._files, self._files.begin)
         self._home_ready.set()
         for seconds in entry("settings", "starting_seconds") if self._starting else ():
             if self._ended.wait(max(0.0, self._began + seconds - time.monotonic())):
@@ -122,7 +126,7 @@ class LinuxWitness:
                 self._settings()
         if self._ended.is_set():
             with self._asking:
-                self._home.close()
+                self._files.close()
                 self._xfconf.close()
 
     def _settings(self) -> list[Change]:
@@ -149,7 +153,7 @@ class LinuxWitness:
 
         return [one for one in sources if self._safely(one, partial(begun, one))]
 
-    def _asked(self, source: "Source | Files") -> list[Change]:
+    def _asked(self, source: Source) -> list[Change]:
         return self._safely(source, source.changes) or []
 
     def _safely(self, source: object, call: Callable[[], T]) -> "T | None":

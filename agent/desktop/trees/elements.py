@@ -300,22 +300,15 @@ class AtspiElements:
         return shape.what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
 
     def _looking(self, layer: Layer, layers: list[Layer], look: Look[T]) -> Question[T | None]:
-        def looked(application: Application) -> Question[T | None]:
-            return look(Lookup(application, layer, layers, self._seen, self._elements))
-
-        pid = layer.window.pid
-        if not any(one.pid == pid for one in self._applications.values()):  # it may be new since the last look
-            for ref in (yield from applications.of_process(list(self._applications), pid)):
-                yield from self._known(ref)
-        for application in [one for one in self._applications.values() if one.pid == pid]:
-            return (yield from looked(application))
         # The bus of a sandbox has PID 0 for programs outside of it: title and size identify their windows.
-        for ref in (yield from applications.of_process(list(self._applications), 0)):
-            yield from self._known(ref)
-        for application in [one for one in self._applications.values() if one.pid == 0]:
-            found = yield from looked(application)
-            if found is not None:
-                return found
+        for pid in (layer.window.pid, 0):
+            if pid == 0 or all(one.pid != pid for one in self._applications.values()):  # new since the last look
+                for ref in (yield from applications.of_process(list(self._applications), pid)):
+                    yield from self._known(ref)
+            for application in [one for one in self._applications.values() if one.pid == pid]:
+                found = yield from look(Lookup(application, layer, layers, self._seen, self._elements))
+                if found is not None or pid != 0:
+                    return found
         return None
 
 
