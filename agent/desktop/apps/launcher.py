@@ -21,6 +21,7 @@ from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import Connection, OpenWindows
 from agent.model.peers.table import KEY_VARIABLES
 from agent.safety.addresses import is_web_page
+from agent.safety.situation import Fact
 from agent.safety.stop import StopSwitch
 
 #: Seconds. A first start from a cold disk can take this long; a warm start takes 0.2 to 0.3 s.
@@ -72,17 +73,18 @@ class Launcher(Applications):
         names = tuple(filter(None, (app.name, app.id, app.program.rsplit("/", 1)[-1])))
         return Opens(names, linux.is_foreign(app, self._environ, self._began))
 
-    def may_start(self, name: str) -> bool:
-        home = self._home()
-        return home is not None and files.shows_program(name, home, self._environ)
-
-    def may_start_in(self, title: str, names: Sequence[str]) -> bool:
-        home = self._home()
-        return home is not None and files.shows_program_in(title, names, home, self._environ)
-
-    def lists_foreign(self, name: str) -> bool:
-        home = self._home()
-        return home is not None and files.shows_own_entry(name, home, self._environ)
+    def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:
+        home, facts = self._home(), set[Fact]()
+        if home is None:
+            return frozenset()
+        if any(files.shows_own_entry(name, home, self._environ) for name in names):
+            facts.add("not the system's")
+        if opened and any(files.shows_program(name, home, self._environ) for name in names):
+            facts.add("may be a program")
+        # Captions under icons often cannot be read, so the folder counts too.
+        if opened and folder is not None and files.shows_program_in(folder, names, home, self._environ):
+            facts.add("beside programs")
+        return frozenset(facts)
 
     def _home(self) -> Path | None:
         home = self._environ.get("HOME", "")

@@ -210,16 +210,9 @@ class DesktopSurroundings:
 
     def _starting(self, names: Iterable[str], place: Place | None, *, opened: bool = True) -> frozenset[Fact]:
         """Return facts about what pressing or opening something with one of these names would start."""
-        captions, facts = [name for name in names if name.strip()], set[Fact]()
-        if any(self._applications.lists_foreign(name) for name in captions):
-            facts.add("not the system's")
-        if opened and any(self._applications.may_start(name) for name in captions):
-            facts.add("may be a program")
-        # Captions under icons often cannot be read, so the folder counts too.
-        title = "" if place is None or place.backdrop else place.title or "?"
-        if opened and place is not None and self._applications.may_start_in(title, captions):
-            facts.add("beside programs")
-        return frozenset(facts)
+        captions = [name for name in names if name.strip()]
+        folder = None if place is None else "" if place.backdrop else place.title or "?"
+        return self._applications.starting(captions, folder, opened=opened)
 
     def _question(self, window: Window | None, place: Place | None) -> str:
         """Return the title and text of a small dialog, or the texts of dialogs drawn inside the window; "" if none."""

@@ -15,7 +15,7 @@ from agent.desktop.protocol.hand import Hand, Rest
 from agent.desktop.protocol.input_log import InputLog
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.protocol.witness import Witness
-from agent.safety.situation import Sense
+from agent.safety.situation import Fact, Sense
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Screen
 from foundation.errors import UsageError
@@ -95,16 +95,12 @@ class Applications(Protocol):
     def identify(self, name: str, application: str = "") -> Opens | None:
         """Return what `open` would open: without names if it would open nothing, None if that is unknown."""
 
-    def may_start(self, name: str) -> bool:
-        """Whether a file of this name in the usual folders is a program or starts one."""
+    def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:
+        """Return what is known of an icon or entry with these captions: whether it may start a program, and whose.
 
-    def may_start_in(self, title: str, names: Sequence[str]) -> bool:
-        """Whether an icon with these captions may be a program, in the folder that a window of this title shows; "" for
-        the desktop.
+        `folder` is the title of the window that shows the icon's folder, "" for the desktop, None if unknown. Without
+        `opened`, it is only pressed, as in a menu.
         """
-
-    def lists_foreign(self, name: str) -> bool:
-        """Whether the menu entry of this name was not installed by the system."""
 
     def browser(self) -> Opens | None:
         """Return the browser that would show a web page; without names if there is none, None if unknown."""

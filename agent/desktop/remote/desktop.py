@@ -11,6 +11,7 @@ from agent.desktop.portable.input import own_name
 from agent.desktop.protocol.desktop import Abilities, Opens
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.remote.server import MachineServer
+from agent.safety.situation import Fact
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from foundation.errors import EnvironmentLacksError, UsageError
@@ -129,14 +130,8 @@ class _NoApplications:
     def identify(self, name: str, application: str = "") -> Opens | None:  # noqa: ARG002 -- the protocol's
         return None
 
-    def may_start(self, name: str) -> bool:  # noqa: ARG002 -- the protocol's
-        return False
-
-    def may_start_in(self, title: str, names: Sequence[str]) -> bool:  # noqa: ARG002 -- the protocol's
-        return False
-
-    def lists_foreign(self, name: str) -> bool:  # noqa: ARG002 -- the protocol's
-        return False
+    def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:  # noqa: ARG002
+        return frozenset()
 
     def browser(self) -> Opens | None:
         return None
