@@ -1,9 +1,7 @@
-"""Undoes the changes in a receipt: which of them can be undone, in which order, and doing it on the run's desktop."""
+"""Decides which changes of a receipt can be undone, and in which order. Pure: the caller provides the current state."""
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
@@ -18,8 +16,6 @@ _NEVER = {
     "clipboard": "what the clipboard held is not kept",
     "text": "typed text is not deleted again",
 }
-#: Seconds that an open program takes to copy a setting to another store (XFCE's Appearance: the theme to dconf).
-_COPIED_WITHIN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +56,10 @@ class Item:
         """Whether something stays changed that a person would want to have back."""
         return self.verdict == "changed_since" or (self.verdict == "cannot" and self.change.kind not in _NEVER)
 
+    def holds(self, other: "Item") -> bool:
+        """Whether the other item's place lies in this item's folder."""
+        return _is_inside(other.place, self.path)
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -68,89 +68,6 @@ class Result:
     item: Item
     done: bool
     words: str
-
-
-class Undo:
-    """What can be undone of a receipt now. Making one looks at the desktop: some milliseconds for every change.
-
-    `environ` is that of the desktop that the run was on. `undone` tells when changes were undone earlier, by kind and
-    name. `is_masked` returns whether a secret is masked in a change's undo data.
-    """
-
-    def __init__(
-        self,
-        changes: Sequence[Change],
-        environ: Mapping[str, str],
-        undone: Mapping[tuple[str, str], Sequence[str]],
-        is_masked: Callable[[Any], bool],
-    ) -> None:
-        self._environ, self._is_masked = environ, is_masked
-        #: Every change with what undoing it means, those that can be undone first, in their order.
-        self.items: list[Item] = plan(changes, self._standing)
-        for index, item in enumerate(self.items):
-            # A change is not undone twice: if it is there again, somebody made it again.
-            at = undone.get(_name(item.change), ())
-            # A replaced file has two changes with that name in the receipt.
-            if at and len(at) >= sum(_name(one) == _name(item.change) for one in changes):
-                self.items[index] = Item(item.change, "nothing_to_do", f"was undone already, {at[-1]}")
-
-    @property
-    def able(self) -> list[Item]:
-        """What will be undone."""
-        return [item for item in self.items if item.verdict == "undo"]
-
-    @property
-    def leaves_something(self) -> bool:
-        """Whether something stays changed that a person would want back; windows and applications do not count."""
-        return any(item.leaves_something for item in self.items)
-
-    def carry_out(self, tell: Callable[[Result], None] = lambda _: None) -> list[Result]:
-        """Undo everything that can be undone, and pass each result to `tell`. A failure does not stop the rest.
-
-        Raises EnvironmentLacksError: the changes were undone, but that could not be recorded.
-        """
-        results: list[Result] = []
-        waiting = self.able
-        while waiting:
-            item, *waiting = waiting
-            result = self._put_back(item, [one.item for one in results if not one.done])
-            results.append(result)
-            tell(result)
-            if result.done:
-                waiting = relocated(waiting, item)
-        self._put_copies_back(results)
-        return results
-
-    def _put_back(self, item: Item, failed: Sequence[Item] = ()) -> Result:
-        from agent.desktop.changes.put_back import put_back
-
-        if any(_is_inside(other.place, item.path) for other in failed):
-            return Result(item, False, "something in it could not be put back")
-        try:
-            return Result(item, True, put_back(self._environ, item.undo))
-        except CannotPutBackError as error:
-            return Result(item, False, str(error))
-
-    def _put_copies_back(self, results: list[Result]) -> None:
-        """Put back settings again that an open program changed when others were put back.
-
-        The program may do so at once, so even a setting that was just put back can be wrong.
-        """
-        settings = [one for one in results if one.item.change.kind == "setting"]
-        if len(settings) < 2:
-            return
-        time.sleep(_COPIED_WITHIN)
-        for one in settings:
-            with suppress(CannotPutBackError):
-                if not one.done or self._standing(one.item.undo) != "as_before":
-                    results[results.index(one)] = self._put_back(one.item)
-
-    def _standing(self, undo: Mapping[str, Any]) -> Standing:
-        from agent.desktop.changes.put_back import standing
-
-        if self._is_masked(undo):
-            raise CannotPutBackError("a secret in its record is masked")
-        return standing(self._environ, undo)
 
 
 def plan(changes: Sequence[Change], standing: Callable[[Mapping[str, Any]], Standing]) -> list[Item]:
@@ -257,10 +174,6 @@ def relocated(items: Iterable[Item], done: Item) -> list[Item]:
         return replace(item, change=replace(item.change, undo=undo))
 
     return [moved(item) for item in items]
-
-
-def _name(change: Change) -> tuple[str, str]:
-    return change.kind, change.what
 
 
 def _path(undo: Mapping[str, Any], name: str) -> str:
