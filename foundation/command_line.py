@@ -1,10 +1,10 @@
-"""Shared by all commands: the argument parser, argument types, and errors as messages and exit statuses."""
+"""Shared by all commands: parser, argument types, errors as messages and exit statuses, completions and man pages."""
 
 import argparse
 import importlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -22,8 +22,7 @@ _ALIKE = 0.75
 def meant_by(word: str, names: Iterable[str]) -> str | None:
     """Return the name that a word probably misspells, or None."""
     known = list(names)
-    near = [] if word in known else get_close_matches(word, known, 1, _ALIKE)
-    return near[0] if near else None
+    return None if word in known else next(iter(get_close_matches(word, known, 1, _ALIKE)), None)
 
 
 #: Passed to a command instead of arguments if only its parser is wanted. No shell can pass a null character.
@@ -141,10 +140,7 @@ port_number = _number(
 
 
 def parser_of(module: str) -> Parser:
-    """Return the parser of a command, which is named as for `run_command`.
-
-    Runs the command up to its parsing, which every command does first.
-    """
+    """Return the parser of a command, named as for `run_command`, by running it up to its parsing."""
     try:
         _call(module, list(_PARSER_WANTED))
     except _ParserFound as found:
@@ -158,10 +154,9 @@ def _call(module: str, arguments: list[str]) -> int:
 
 
 def run_command(program: str, module: str, arguments: list[str], as_json: bool = False) -> int:
-    """Run `main(arguments)` of a module, or `MODULE:FUNCTION`. Return the exit status.
+    """Run `main(arguments)` of a module, or `MODULE:FUNCTION`, and return the exit status.
 
-    Lets only SystemExit through. Imports the module here, so that other subcommands cost no time. `as_json` also prints
-    errors as JSON to standard output.
+    Lets only SystemExit through. `as_json` also prints errors as JSON to standard output.
     """
     try:
         status = _call(module, arguments)
@@ -200,3 +195,59 @@ def say_error(program: str, error: MaiError, as_json: bool = False) -> int:
         printing.put_json({"error": document})
     printing.remark(f"{program}: {error}")
     return error.exit_status
+
+
+SHELLS = ("bash", "zsh", "fish")
+_HOW = """\
+bash:  {program} completion bash > ~/.local/share/bash-completion/completions/{program}
+zsh:   {program} completion zsh > DIRECTORY/_{program}   (a directory of $fpath)
+fish:  {program} completion fish > ~/.config/fish/completions/{program}.fish
+man:   {program} completion man > ~/.local/share/man/man1/{program}.1
+"""
+
+
+def completion_main(
+    program: str, about: str, commands: Mapping[str, str], modules: Mapping[str, str], arguments: list[str]
+) -> int:
+    """Print what completes a program's commands and options in a shell, or its man page.
+
+    `commands` are its commands with what they do, and `modules` where each of them is, as for `run_command`; "" is what
+    runs without a command.
+    """
+    parser = Parser(
+        f"{program} completion",
+        description=f"Print what completes the commands and options of {program} in a shell, or its man page.",
+        epilog=_HOW.format(program=program),
+    )
+    parser.add_argument("what", choices=(*SHELLS, "man"), help="a shell, or the man page")
+    choice = parser.parse_args(arguments).what
+    combined = _whole(program, about, commands, modules)
+    if choice == "man":
+        from argparse_manpage.manpage import Manpage
+
+        page = Manpage(combined)
+        page.manual, page.description = "User Commands", about
+        put_text(str(page))
+        return 0
+    import shtab
+
+    for argument in combined.arguments():
+        if argument.type is Path:
+            argument.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
+    put_text(str(shtab.complete(combined, choice)))
+    return 0
+
+
+def _whole(program: str, about: str, commands: Mapping[str, str], modules: Mapping[str, str]) -> Parser:
+    """Return one parser that describes all commands. It is not used to parse arguments."""
+    alone = parser_of(modules[""]) if "" in modules else Parser(program)
+    combined = Parser(program, description=about, epilog=alone.epilog or "", add_help=False)
+    combined.take_options(alone)
+    below = combined.add_subparsers(metavar="COMMAND", title="commands")
+    for name, words in commands.items():
+        own = parser_of(modules[name])
+        below.add_parser(
+            name, prog=f"{program} {name}", parents=[own], add_help=False, help=words,
+            description=own.description or words, epilog=own.epilog or "", usage=own.usage,
+        )  # fmt: skip
+    return combined

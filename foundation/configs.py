@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     Schema = TypeVar("Schema", bound=BaseModel)
 
 
-_ROOT = Path(__file__).resolve().parent
-
-
 @cache
 def configs_dir() -> Path:
     """Return the folder of the shipped configuration: in the installed package, or beside it in a checkout."""
-    for candidate in (_ROOT / "configs", _ROOT.parent / "configs"):
+    package = Path(__file__).resolve().parent
+    for candidate in (package / "configs", package.parent / "configs"):
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError("the configs folder is missing: this installation of mai-agent is incomplete")
@@ -55,10 +53,7 @@ def settings_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def read_settings(environ: Mapping[str, str] | None = None) -> tuple[Path, dict[str, Any]]:
-    """Read the settings file, and return its path and content; the content is empty if there is no file.
-
-    Raises UsageError if the file cannot be read, or MAI_AGENT_CONFIG names one that does not exist.
-    """
+    """Return the path of the settings file and its content; empty if there is none. Raises UsageError."""
     environ = os.environ if environ is None else environ
     path = settings_path(environ)
     if not path.is_file():
@@ -72,10 +67,9 @@ def read_settings(environ: Mapping[str, str] | None = None) -> tuple[Path, dict[
 
 
 def check_settings(schema: "type[Schema]", table: Any, where: str) -> "Schema":
-    """Validate a table against a schema.
+    """Validate a table. Raises UsageError: the first wrong entry, with the field's description as the remedy.
 
-    Raises UsageError naming the first wrong entry, with the schema field's description as the remedy. `where` begins
-    the message, for example "In config.toml, [server]:".
+    `where` begins the message, for example "In config.toml, [server]:".
     """
     from pydantic import ValidationError
 

@@ -52,13 +52,7 @@ class ListingError(Exception):
 
 
 async def list_models(client: "AsyncOpenAI") -> dict[str, dict[str, Any]]:
-    """Return the entries of /v1/models by id.
-
-    Raises:
-        TimeoutError: the whole list did not arrive in time.
-        ListingError: the answer is not a list, or is too long.
-        Exception: the openai library's exception if the server refuses or is unreachable.
-    """
+    """Return the entries of /v1/models by id. Raises TimeoutError, ListingError, or an exception of openai's."""
     data = bytearray()
     async with asyncio.timeout(_PATIENCE), client.models.with_streaming_response.list() as response:
         async for piece in response.iter_bytes():

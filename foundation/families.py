@@ -3,11 +3,11 @@
 A family is a folder with a `family.toml`; there is no other registry.
 """
 
-import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 from foundation.configs import load_config
 from foundation.errors import UsageError
+from foundation.files import read_json_object
 from foundation.images import ImageRule
 
 #: Parents of the families' folders, beside this package both in a checkout and in an installation.
@@ -60,10 +61,7 @@ def family_names() -> list[str]:
 
 
 def named(written: str) -> str:
-    """Resolve a family's name in any case, or a model's name, to the family.
-
-    Returns the text unchanged if it is neither.
-    """
+    """Return the family with this name in any case, or of the model with this name; other text unchanged."""
     if ".." in written:
         return written
     families, meant = _families(ROOTS), _joined(_words(_last(written)))
@@ -86,12 +84,12 @@ def family_data(name: str) -> dict[str, Any]:
 
 
 def family_folder(name: str) -> Path:
-    """Return the folder of a family. Raises UsageError if it does not exist."""
+    """Return a family's folder. Raises UsageError."""
     return _family(name)[0]
 
 
 def image_rule(name: str) -> ImageRule:
-    """Return the image rule of a family. Raises UsageError if it does not exist."""
+    """Return a family's image rule. Raises UsageError."""
     image = family_data(name)["image"]
     numbers = {name: int(image[name]) for name in ("factor", "min_pixels", "max_pixels")}
     return ImageRule(
@@ -175,16 +173,6 @@ _NEAR = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Clues:
-    """The evidence of a model's family in its folder."""
-
-    names: tuple[str, ...] = ()  # the model's names, the best first
-    types: frozenset[str] = field(default_factory=frozenset)  # model_type and architectures of its config.json
-    template: str = ""  # its chat template
-    processor: str = ""  # the image processor's class, "/" and the side of a patch in pixels
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """A family, and the clue that identified it."""
 
@@ -192,72 +180,58 @@ class Found:
     by: str  # a name, or a file
 
 
-def clues_in(folder: Path) -> Clues | None:
-    """Return the clues in a folder; None if it contains no model.
+def family_in(folder: Path, among: Iterable[str]) -> Found | None:
+    """Return the family of the model in a folder; None if there is no model or no clue.
 
-    A fine-tune has the architecture and usually the template of its base model, so its own name comes first.
+    A fine-tune has the architecture and usually the chat template of its base model, so its own name comes first.
     """
-    config = _object(folder / "config.json")
-    if config is None:
+    if not (folder / "config.json").is_file():
         return None
-    named, nested, architectures = (config.get(key) for key in ("_name_or_path", "text_config", "architectures"))
-    types = [config.get("model_type"), *(architectures if isinstance(architectures, list) else ())]
-    types += [nested.get("model_type")] if isinstance(nested, Mapping) else []
-    processor = _object(folder / "preprocessor_config.json") or {}
-    kind, patch = processor.get("image_processor_type"), processor.get("patch_size")
-    return Clues(
-        tuple(name for name in (*reversed(folder.parts[-_NEAR:]), named) if isinstance(name, str) and name),
-        frozenset(one for one in types if isinstance(one, str)),
-        _template(folder),
-        f"{kind}/{patch}" if kind and patch else "",
-    )
-
-
-def family_of(clues: Clues, among: Iterable[str]) -> Found | None:
-    """Return the family that the clues identify: by name, chat template, architecture or image processor."""
+    config = _object(folder / "config.json")
     known = {name: family_data(name).get("detect", {}) for name in among}
-    for name in clues.names:
-        if (family := detect_family(name, known)) is not None:
+    for name in (*reversed(folder.parts[-_NEAR:]), config.get("_name_or_path")):
+        if isinstance(name, str) and name and (family := detect_family(name, known)) is not None:
             return Found(family, name)
+    template = _template(folder)
     marked = [
         (len(marks), family)
         for family, detect in known.items()
-        if (marks := detect.get("template")) and all(mark in clues.template for mark in marks)
+        if (marks := detect.get("template")) and all(mark in template for mark in marks)
     ]
     if marked:
         return Found(max(marked)[1], "its chat template")
+    types = _types(config)
     for family, detect in known.items():
-        if clues.types & set(detect.get("model_types", ())):
+        if types & set(detect.get("model_types", ())):
             return Found(family, "its config.json")
+    processor = _object(folder / "preprocessor_config.json")
+    kind, patch = processor.get("image_processor_type"), processor.get("patch_size")
     for family, detect in known.items():
-        if any(clues.processor.startswith(one) for one in detect.get("processors", ())):
+        if kind and patch and any(f"{kind}/{patch}".startswith(one) for one in detect.get("processors", ())):
             return Found(family, "its preprocessor_config.json")
     return None
 
 
+def _types(config: Mapping[str, Any]) -> frozenset[str]:
+    """Return the model_type and the architectures in a config.json, as far as they are texts."""
+    nested, architectures = config.get("text_config"), config.get("architectures")
+    types = [config.get("model_type"), *(architectures if isinstance(architectures, list) else ())]
+    types += [nested.get("model_type")] if isinstance(nested, Mapping) else []
+    return frozenset(one for one in types if isinstance(one, str))
+
+
 def _template(folder: Path) -> str:
-    text = _text(folder / "chat_template.jinja")
-    if text is not None:
-        return text
+    with suppress(OSError, ValueError):
+        if (alone := folder / "chat_template.jinja").stat().st_size <= _LARGEST:
+            return alone.read_text(encoding="utf-8")
     for name in ("chat_template.json", "tokenizer_config.json"):
-        written = (_object(folder / name) or {}).get("chat_template")
+        written = _object(folder / name).get("chat_template")
         if isinstance(written, str):
             return written
     return ""
 
 
-def _object(path: Path) -> dict[str, Any] | None:
-    try:
-        value = json.loads(_text(path) or "")
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _text(path: Path) -> str | None:
-    try:
-        if not path.is_file() or path.stat().st_size > _LARGEST:
-            return None
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return None
+def _object(path: Path) -> dict[str, Any]:
+    with suppress(OSError):
+        return read_json_object(path) if path.stat().st_size <= _LARGEST else {}
+    return {}

@@ -17,15 +17,9 @@ def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixe
     """Return the size to which a Qwen-VL processor resizes an image: both sides are multiples of `factor`.
 
     Equals `smart_resize` of transformers (`models/qwen2_vl/image_processing_qwen2_vl.py`, Apache-2.0), which Qwen2-VL,
-    Qwen2.5-VL and Qwen3-VL share. Halves round to even, as Python's `round` does. A strip whose short side is already
-    one `factor` may stay above `max_pixels`, as in the original.
-
-    Args:
-        width, height: size of the image, in pixels.
-        factor: side of one image token in pixels: 32 for Qwen3-VL (patch 16 x merge 2), 28 for Qwen2/2.5-VL.
-        min_pixels, max_pixels: limits of the area; smaller images are enlarged, larger ones reduced.
-
-    Raises UsageError if the image has no area or an aspect ratio above 200, which the processors refuse.
+    Qwen2.5-VL and Qwen3-VL share. `factor` is the side of one image token in pixels: 32 for Qwen3-VL (patch 16 x merge
+    2), 28 for Qwen2/2.5-VL. A strip whose short side is already one `factor` may stay above `max_pixels`, as in the
+    original. Raises UsageError for no area or an aspect ratio above 200, which the processors refuse.
     """
     _check(width, height)
     area = width * height
@@ -42,10 +36,9 @@ def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixe
 
 
 def linear_resize(width: int, height: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
-    """Return the size at which UI-TARS 1.0's own client sends an image; the aspect ratio is kept.
+    """Return the size at which UI-TARS 1.0's own client sends an image. Raises UsageError as `smart_resize` does.
 
-    Equals `linear_resize` of bytedance/UI-TARS (codes/ui_tars/action_parser.py, Apache-2.0). Raises UsageError as
-    `smart_resize` does.
+    Equals `linear_resize` of bytedance/UI-TARS (codes/ui_tars/action_parser.py, Apache-2.0).
     """
     _check(width, height)
     if width * height > max_pixels:

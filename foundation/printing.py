@@ -62,8 +62,7 @@ def is_terminal(stream: Stream) -> bool:
 
 def shown_as(text: str, stream: Stream) -> str:
     """Replace characters that the stream's encoding lacks by escapes."""
-    encoding = getattr(_target(stream), "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    return _encodable(text, _target(stream))
 
 
 def terminal_size(stream: Stream) -> tuple[int, int] | None:
@@ -101,6 +100,10 @@ def _target(stream: Stream) -> TextIO | None:
 def _write(target: TextIO | None, text: str) -> None:
     if target is None:
         return
-    encoding = getattr(target, "encoding", None) or "utf-8"  # a character that it lacks must not raise
-    target.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    target.write(_encodable(text, target))
     target.flush()
+
+
+def _encodable(text: str, target: TextIO | None) -> str:
+    encoding = getattr(target, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

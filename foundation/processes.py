@@ -114,9 +114,7 @@ def marked_processes(variable: str, value: str) -> "list[psutil.Process]":
     for process in psutil.process_iter():
         # The process may have ended, or belong to another user.
         with suppress(psutil.Error, OSError):
-            if process.pid == os.getpid() or process.environ().get(variable) != value:
-                continue
-            if process.status() != psutil.STATUS_ZOMBIE:
+            if process.pid != os.getpid() and process.environ().get(variable) == value and _runs(process):
                 found.append(process)
     return found
 
@@ -156,12 +154,9 @@ def _runs(process: "psutil.Process") -> bool:
 
 
 def pid_here(pid: int, variable: str, value: str | None) -> int:
-    """Translate a PID from another PID namespace into ours. Returns it unchanged if no process matches.
+    """Translate a PID from another PID namespace into ours; unchanged if no process matches.
 
-    Args:
-        pid: the PID in the other namespace.
-        variable: an environment variable of all processes there.
-        value: its value; None if there is no other namespace.
+    All processes there have the environment variable with this value; None if there is no other namespace.
     """
     if not value:
         return pid

@@ -1,7 +1,4 @@
-"""Classifies why a request to a server failed, for all servers' dialects.
-
-The callers add their own messages.
-"""
+"""Classifies why a request to a server failed, for all servers' dialects. The callers add their own messages."""
 
 import math
 import re

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.style import Style
 
 from foundation.foreign_text import harmless
 
@@ -17,9 +16,6 @@ class GatedConsole(Console):
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
-            else:
-                yield Segment(harmless(segment.text), _without_link(segment.style))
-
-
-def _without_link(style: Style | None) -> Style | None:
-    return style.update_link(None) if style is not None and style.link else style
+                continue
+            style = segment.style
+            yield Segment(harmless(segment.text), style.update_link(None) if style and style.link else style)

@@ -53,10 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def completion_main(arguments: list[str]) -> int:
     """Print what shells complete, or the man page."""
-    from foundation import shells
+    from foundation import command_line
 
     about = "Starts, watches, repairs and explains the local vLLM that mai-agent uses."
-    return shells.completion_main("mai-server", about, COMMANDS, MODULES, arguments)
+    return command_line.completion_main("mai-server", about, COMMANDS, MODULES, arguments)
 
 
 def _about(word: str) -> int:

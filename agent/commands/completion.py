@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent.commands import COMMANDS, MODULES
-from foundation.shells import completion_main
+from foundation.command_line import completion_main
 
 _ABOUT = "Does what a sentence says on this desktop, with mouse and keyboard."
 

@@ -20,8 +20,7 @@ from foundation.printing import counted, put, put_json
 from foundation.stray_output import LOG_NAME, stray_output_kept
 
 if TYPE_CHECKING:
-    from agent.evidence.undo import Result
-    from agent.evidence.undo_plan import Item
+    from agent.evidence.undo import Item, Result
     from agent.record.replay import ReplayedStep
     from agent.record.undo_run import RunUndo
 

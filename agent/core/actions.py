@@ -20,10 +20,7 @@ Button: TypeAlias = Literal["left", "right", "middle"]
 
 @dataclass(frozen=True, slots=True)
 class Click(Generic[P]):
-    """Press and release a button `count` times (2 is a double click), at a point (None: where the pointer is).
-
-    `held` keys are down meanwhile.
-    """
+    """Press and release a button `count` times, at a point (None: at the pointer); `held` keys are down meanwhile."""
 
     point: P | None
     button: Button = "left"

@@ -6,6 +6,12 @@ from typing import Any, Literal, TypeAlias
 
 #: "text" is typed text, by window: it is listed when a run is undone, but not in receipts.
 ChangeKind: TypeAlias = Literal["setting", "file", "window", "app", "clipboard", "text"]
+#: How a changed thing stands now: as the run left it, as it was before the run, or otherwise.
+Standing: TypeAlias = Literal["as_left", "as_before", "otherwise"]
+
+
+class CannotPutBackError(Exception):
+    """The change cannot be undone, or its present state is unknown. The message says why, as the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from agent.core.geometry import Region, Size, Viewport
 from agent.desktop.portable import PortableDesktop, own_name
 from agent.desktop.protocol.desktop import Abilities, Opens
 from agent.desktop.protocol.hand import ActionFailedError, Press
+from agent.safety.situation import Fact
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.encode import open_foreign
@@ -268,14 +269,8 @@ class _NoApplications:
     def identify(self, name: str, application: str = "") -> Opens | None:  # noqa: ARG002 -- the protocol's
         return None
 
-    def may_start(self, name: str) -> bool:  # noqa: ARG002 -- the protocol's
-        return False
-
-    def may_start_in(self, title: str, names: Sequence[str]) -> bool:  # noqa: ARG002 -- the protocol's
-        return False
-
-    def lists_foreign(self, name: str) -> bool:  # noqa: ARG002 -- the protocol's
-        return False
+    def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:  # noqa: ARG002
+        return frozenset()
 
     def browser(self) -> Opens | None:
         return None

@@ -11,8 +11,7 @@ from agent.evals.judging import Verdict, judge
 from agent.evals.samples import Benchmark
 from agent.families.registry import get_family
 from foundation.errors import UsageError
-from foundation.files import cannot_write, read_json_object, write_file
-from foundation.json_lines import JsonLines, read_lines
+from foundation.files import JsonLines, cannot_write, read_json_object, read_lines, write_file
 
 #: What must be the same in a folder; the rest of a request is in its hash.
 _SAME = ("benchmark", "model", "family", "words")

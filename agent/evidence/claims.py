@@ -90,26 +90,23 @@ class Claims:
         against = [_told(found) for _, found in now if self._as_wanted(found) is False]
         counting = [change for change in receipt.changes if change.kind in self._needs]
         was_set = [found for before, found in now if self._was_set(before, found)]
+        confirmed = [found for _, found in now if self._as_wanted(found)]
+        doubt = ""
         if self._kind and not self.did_something:
-            return Verdict(stand, None, "nothing was done")
-        if against:
-            return Verdict(stand, None, f"this is not as asked: {against[-1]}")
-        if self._kind == "open" and not counting and not was_set and (lack := self._not_open(receipt, known)):
-            return Verdict(stand, None, lack)
-        if self._kind == "open" and (lack := self._of_another_kind(counting, known)):
-            return Verdict(stand, None, lack)
-        if (
-            self._needs
-            and self._kind != "open"
-            and receipt.watched
-            and not (counting or was_set or self._confirmed(now))
-        ):
+            doubt = "nothing was done"
+        elif against:
+            doubt = f"this is not as asked: {against[-1]}"
+        elif self._kind == "open":
+            doubt = "" if counting or was_set else self._not_open(receipt, known)
+            doubt = doubt or self._of_another_kind(counting, known)
+        elif self._needs and receipt.watched and not (counting or was_set or confirmed):
             others = " (only windows, applications or the clipboard)" if receipt.changes else ""
             doubt = f"nothing changed that could show it: no setting, no file, and nothing that was touched{others}"
+        if doubt:
             return Verdict(stand, None, doubt)
         shows = [str(change) for change in counting if _meets(self._instruction, _texts(change))]
         meant = [found for found in was_set if _meets(self._instruction, [found.name, found.label, found.value or ""])]
-        shows += dict.fromkeys(_told(found) for found in (*self._confirmed(now), *meant))
+        shows += dict.fromkeys(_told(found) for found in (*confirmed, *meant))
         proves = bool(shows and self._needs) and (self._kind != "open" or self._is_one_part)
         return Verdict(_bounded(shows) or stand, True if proves else None)
 
@@ -145,9 +142,6 @@ class Claims:
         if wanted is None or not _is_switch(element) or not _meets(self._instruction, [element.name, element.label]):
             return None
         return bool(_SET & element.states) is wanted
-
-    def _confirmed(self, now: Iterable[tuple[Element, Element]]) -> list[Element]:
-        return [found for _, found in now if self._as_wanted(found)]
 
     def judge_own(self, claim: Finish, receipt: Receipt, present_elements: Collection[Element] = ()) -> Verdict:
         """Check a claim of the built-in engine, which brings its own evidence."""

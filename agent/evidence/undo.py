@@ -1,16 +1,64 @@
-"""Undoes the changes in a receipt, on the desktop that the run was on."""
+"""Decides which changes of a receipt can be undone, and in which order. Pure: the caller provides the current state."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote, unquote_to_bytes
 
-from agent.core.changes import Change
-from agent.evidence.undo_plan import Item, NotKnownError, Standing, leaves_something, plan, relocated
+from agent.core.changes import CannotPutBackError, Change, Standing, is_empty_file
 
-#: Seconds that an open program takes to copy a setting to another store (XFCE's Appearance: the theme to dconf).
-_COPIED_WITHIN = 0.5
+Verdict: TypeAlias = Literal["undo", "nothing_to_do", "changed_since", "cannot"]
+
+_NEVER = {
+    "window": "windows are not opened or closed again",
+    "app": "applications are not started or ended again",
+    "clipboard": "what the clipboard held is not kept",
+    "text": "typed text is not deleted again",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One change, and what undoing it means."""
+
+    change: Change
+    verdict: Verdict
+    words: str  # what will be done, or why not
+
+    @property
+    def undo(self) -> Mapping[str, Any]:
+        """The data needed to undo it."""
+        return self.change.undo or {}
+
+    @property
+    def how(self) -> str:
+        """What happened to a file: "made", "moved", "gone" or "changed"; "" for anything else."""
+        return str(self.undo.get("how", ""))
+
+    @property
+    def path(self) -> str:
+        """The path of a file, of a moved one before the run; "" for anything else."""
+        return _path(self.undo, "path")
+
+    @property
+    def place(self) -> str:
+        """As `path`, but of a moved file where it is now."""
+        return _path(self.undo, "to") or self.path
+
+    @property
+    def is_gone_folder(self) -> bool:
+        """Whether it is a folder that was deleted."""
+        return self.how == "gone" and bool(self.undo.get("folder"))
+
+    @property
+    def leaves_something(self) -> bool:
+        """Whether something stays changed that a person would want to have back."""
+        return self.verdict == "changed_since" or (self.verdict == "cannot" and self.change.kind not in _NEVER)
+
+    def holds(self, other: "Item") -> bool:
+        """Whether the other item's place lies in this item's folder."""
+        return _is_inside(other.place, self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,95 +70,115 @@ class Result:
     words: str
 
 
-def _name(change: Change) -> tuple[str, str]:
-    return change.kind, change.what
+def plan(changes: Sequence[Change], standing: Callable[[Mapping[str, Any]], Standing]) -> list[Item]:
+    """Return every change with its verdict, those to undo in the order in which they can be.
 
-
-class Undo:
-    """What can be undone of a receipt now. Making one looks at the desktop: some milliseconds for every change.
-
-    Args:
-        changes: the receipt.
-        environ: of the desktop that the run was on.
-        undone: when changes were undone earlier, by kind and name of the change.
-        is_masked: whether a secret is masked in a change's undo data.
+    `standing` returns how a thing stands now, by a change's `undo`; it raises CannotPutBackError.
     """
+    items = _without_parts(_with_replaced([_item(change, standing) for change in changes]))
+    return [*_ordered([item for item in items if item.verdict == "undo"]),
+            *(item for item in items if item.verdict != "undo")]  # fmt: skip
 
-    def __init__(
-        self,
-        changes: Sequence[Change],
-        environ: Mapping[str, str],
-        undone: Mapping[tuple[str, str], Sequence[str]],
-        is_masked: Callable[[Any], bool],
-    ) -> None:
-        self._environ, self._is_masked = environ, is_masked
-        #: Every change with what undoing it means, those that can be undone first, in their order.
-        self.items: list[Item] = plan(changes, self._standing)
-        for index, item in enumerate(self.items):
-            # A change is not undone twice: if it is there again, somebody made it again.
-            at = undone.get(_name(item.change), ())
-            # A replaced file has two changes with that name in the receipt.
-            if at and len(at) >= sum(_name(one) == _name(item.change) for one in changes):
-                self.items[index] = Item(item.change, "nothing_to_do", f"was undone already, {at[-1]}")
 
-    @property
-    def able(self) -> list[Item]:
-        """What will be undone."""
-        return [item for item in self.items if item.verdict == "undo"]
+def _item(change: Change, standing: Callable[[Mapping[str, Any]], Standing]) -> Item:
+    if change.undo is None:
+        return Item(change, "cannot", _NEVER.get(change.kind, "there is no record of what it was"))
+    try:
+        stands = standing(change.undo)
+    except CannotPutBackError as error:
+        return Item(change, "cannot", str(error))
+    if stands == "as_before":
+        return Item(change, "nothing_to_do", "it already is as it was")
+    if stands == "otherwise":
+        return Item(change, "changed_since", "something else changed it since")
+    return Item(change, "undo", _will(change))
 
-    @property
-    def leaves_something(self) -> bool:
-        """Whether something stays changed that a person would want back; windows and applications do not count."""
-        return any(map(leaves_something, self.items))
 
-    def carry_out(self, tell: Callable[[Result], None] = lambda _: None) -> list[Result]:
-        """Undo everything that can be undone, and pass each result to `tell`. A failure does not stop the rest.
+def _will(change: Change) -> str:
+    undo = change.undo or {}
+    match undo.get("how"):
+        case "made":
+            return "delete it, as it is empty" if is_empty_file(undo) else "move to the trash"
+        case "moved":
+            return f"move back to {change.what}"
+        case "gone" if undo.get("folder"):
+            return "make the folder again"
+        case "gone" | "changed":
+            return "write what it held"
+    if undo.get("before") is None:
+        return "reset to its default" if change.before is None else f"reset to its default, {change.before}"
+    return f"set to {change.before}"
 
-        Raises:
-            EnvironmentLacksError: the changes were undone, but that could not be recorded.
-        """
-        results: list[Result] = []
-        waiting = self.able
-        while waiting:
-            item, *waiting = waiting
-            result = self._put_back(item, [one.item for one in results if not one.done])
-            results.append(result)
-            tell(result)
-            if result.done:
-                waiting = relocated(waiting, item)
-        self._put_copies_back(results)
-        return results
 
-    def _put_back(self, item: Item, failed: list[Item]) -> Result:
-        from agent.desktop.changes.put_back import CannotPutBackError, put_back
+def _with_replaced(items: Sequence[Item]) -> list[Item]:
+    """Return the items. A deletion can be undone even if the run itself put something else in that place."""
+    made = {item.path for item in items if item.how == "made" and item.verdict == "undo"}
 
-        if any(item.holds(other) for other in failed):
-            return Result(item, False, "something in it could not be put back")
-        try:
-            return Result(item, True, put_back(self._environ, item.undo))
-        except CannotPutBackError as error:
-            return Result(item, False, str(error))
+    def is_replaced(item: Item) -> bool:
+        is_kept = item.is_gone_folder or item.undo.get("content") is not None
+        return item.how == "gone" and item.verdict == "changed_since" and item.path in made and is_kept
 
-    def _put_copies_back(self, results: list[Result]) -> None:
-        """Put back settings again that an open program changed when others were put back.
+    return [Item(item.change, "undo", _will(item.change)) if is_replaced(item) else item for item in items]
 
-        The program may do so at once, so even a setting that was just put back can be wrong.
-        """
-        settings = [one for one in results if one.item.change.kind == "setting"]
-        if len(settings) < 2:
-            return
-        time.sleep(_COPIED_WITHIN)
-        for one in settings:
-            with suppress(NotKnownError):
-                if not one.done or self._standing(one.item.undo) != "as_before":
-                    results[results.index(one)] = self._put_back(one.item, [])
 
-    def _standing(self, undo: Mapping[str, Any]) -> Standing:
-        from agent.desktop.changes.put_back import CannotPutBackError, standing
+def _without_parts(items: Sequence[Item]) -> list[Item]:
+    """Return the items. A folder that the run made goes to the trash with all that it holds, or not at all."""
+    made = {item.path: item for item in items if item.how == "made"}
+    stuck = [item.place for item in items if item.how in ("made", "moved") and item.verdict != "undo"]
+    holding = {path for path in made if any(_is_inside(other, path) for other in stuck)}
+    going = [path for path, item in made.items() if item.verdict == "undo" and path not in holding]
 
-        if self._is_masked(undo):
-            raise NotKnownError("a secret in its record is masked")
-        try:
-            return standing(self._environ, undo)
-        except CannotPutBackError as error:
-            raise NotKnownError(str(error)) from error
+    def found(item: Item) -> Item:
+        if item.how != "made":
+            return item
+        path = item.path
+        if path in holding:
+            return Item(item.change, "changed_since", "something in it changed since")
+        if item.verdict == "undo" and any(_is_inside(path, folder) for folder in going):
+            return Item(item.change, "nothing_to_do", "goes with its folder")
+        return item
+
+    return [found(item) for item in items]
+
+
+def _ordered(items: Sequence[Item]) -> Iterator[Item]:
+    """Settings, then texts at their present places, then what took the place of something deleted, then folders (the
+    outermost first, so that their content has a place), then the rest.
+    """
+    # XFCE's daemon copies its theme and fonts to dconf when they are set, so dconf's settings come afterwards.
+    yield from sorted((item for item in items if not item.how), key=lambda item: item.undo.get("store") == "dconf")
+    yield from (item for item in items if item.how == "changed")
+    gone = {item.path for item in items if item.how in ("gone", "moved")}
+    made = [item for item in items if item.how == "made"]
+    yield from (item for item in made if item.path in gone)
+    places = [item for item in items if item.how == "moved" or item.is_gone_folder]
+    yield from sorted(places, key=lambda item: item.path.split("/"))
+    yield from (item for item in items if item.how == "gone" and not item.is_gone_folder)
+    yield from (item for item in made if item.path not in gone)
+
+
+def relocated(items: Iterable[Item], done: Item) -> list[Item]:
+    """Return the items with new paths after `done` was undone: the content of a folder moves back with the folder.
+
+    Moved and deleted files are named by their path before the run, which does not change.
+    """
+    if done.how != "moved" or not done.undo.get("folder"):
+        return list(items)
+    source, target = done.place, done.path
+
+    def moved(item: Item) -> Item:
+        if item.how == "gone" or not _is_inside(item.place, source):
+            return item
+        name = "to" if item.how == "moved" else "path"
+        undo = {**item.undo, name: quote(os.fsencode(target + item.place[len(source) :]))}
+        return replace(item, change=replace(item.change, undo=undo))
+
+    return [moved(item) for item in items]
+
+
+def _path(undo: Mapping[str, Any], name: str) -> str:
+    return os.fsdecode(unquote_to_bytes(str(undo.get(name, ""))))
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return bool(folder) and path.startswith(f"{folder}/")

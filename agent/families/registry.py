@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.families.base import Family
 from foundation import families
 from foundation.errors import UsageError
-from foundation.families import Found, clues_in, family_of
+from foundation.families import Found, family_in
 
 #: The family for unknown models. It works with any instruction-tuned model, with or without vision.
 DEFAULT_FAMILY = "generic"
@@ -48,9 +48,9 @@ def forget() -> None:
 
 def detect_folder(folder: Path) -> Found | None:
     """Return the family of the model in a folder, with the clue; None if the folder holds no model or gives no clue."""
-    if not folder.is_absolute() or (clues := clues_in(folder)) is None:
+    if not folder.is_absolute():
         return None
-    return family_of(clues, [name for name in family_names() if families.family_data(name).get("models")])
+    return family_in(folder, [name for name in family_names() if families.family_data(name).get("models")])
 
 
 def detect_family(model: str) -> str | None:

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 from agent.settings import OPTIONS
 from foundation.command_line import meant_by
 from foundation.errors import ExitStatus, UsageError
-from foundation.files import cannot_write
-from foundation.json_lines import JsonLines
+from foundation.files import JsonLines, cannot_write
 
 Value: TypeAlias = str | int | float | bool
 

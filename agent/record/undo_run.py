@@ -1,14 +1,16 @@
 """Undoes a recorded run on the desktop that it was on, and writes into its bundle what was undone."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-
-from typing_extensions import override
+from typing import Any
 
 from agent.core.actions import TypeText, shorten
-from agent.core.changes import Change
-from agent.evidence.undo import Result, Undo
+from agent.core.changes import CannotPutBackError, Change, Standing
+from agent.evidence.undo import Item, Result, plan, relocated
 from agent.record.read import Bundle
 from agent.record.redactor import Redactor, is_masked
 from agent.record.run_record import UndoneRecord
@@ -18,9 +20,11 @@ from foundation.foreign_text import json_text
 
 #: Most characters of a typed text that are shown.
 _LONGEST = 60
+#: Seconds that an open program takes to copy a setting to another store (XFCE's Appearance: the theme to dconf).
+_COPIED_WITHIN = 0.5
 
 
-class RunUndo(Undo):
+class RunUndo:
     """The changes that can be undone now. Construction inspects the desktop: some milliseconds per change.
 
     Raises UsageError: the run is still active, or nothing was recorded that could be undone. EnvironmentLacksError: the
@@ -35,20 +39,81 @@ class RunUndo(Undo):
             raise UsageError(f"It is not recorded what {name} changed.", "Only runs that ended can be undone.")
         self._bundle = bundle
         changes = () if run.dry_run else run.receipt.receipt.changes
-        environ = _environ_of(run.sandbox_name, thrown_away=run.sandbox) if changes else {}
-        undone: dict[tuple[str, str], list[str]] = {}
+        self._environ = _environ_of(run.sandbox_name, thrown_away=run.sandbox) if changes else {}
+        self.is_known = run.dry_run or run.receipt.receipt.watched  # whether the receipt has all changes
+        #: Every change with what undoing it means, those that can be undone first, in their order.
+        self.items: list[Item] = plan([*changes, *_typed(bundle)], self._standing)
+        told = Counter[tuple[str, str]]((one.kind, one.what) for one in changes)
+        undone = defaultdict[tuple[str, str], list[str]](list)
         for one in run.undone:
             if one.done:
-                undone.setdefault((one.kind, one.what), []).append(one.at)
-        self.is_known = run.dry_run or run.receipt.receipt.watched  # whether the receipt has all changes
-        super().__init__((*changes, *_typed(bundle)), environ, undone, is_masked)
+                undone[one.kind, one.what].append(one.at)
+        for index, item in enumerate(self.items):
+            key = item.change.kind, item.change.what
+            # A change is not undone twice: if it is there again, somebody made it again. A replaced file has two
+            # changes with its name in the receipt.
+            if key in undone and len(undone[key]) >= told[key]:
+                self.items[index] = Item(item.change, "nothing_to_do", f"was undone already, {undone[key][-1]}")
 
-    @override
+    @property
+    def able(self) -> list[Item]:
+        """What will be undone."""
+        return [item for item in self.items if item.verdict == "undo"]
+
+    @property
+    def leaves_something(self) -> bool:
+        """Whether something stays changed that a person would want back; windows and applications do not count."""
+        return any(item.leaves_something for item in self.items)
+
     def carry_out(self, tell: Callable[[Result], None] = lambda _: None) -> list[Result]:
-        results = super().carry_out(tell)
+        """Undo everything that can be undone, and pass each result to `tell`. A failure does not stop the rest.
+
+        Raises EnvironmentLacksError: the changes were undone, but that could not be recorded.
+        """
+        results: list[Result] = []
+        waiting = self.able
+        while waiting:
+            item, *waiting = waiting
+            result = self._put_back(item, [one.item for one in results if not one.done])
+            results.append(result)
+            tell(result)
+            if result.done:
+                waiting = relocated(waiting, item)
+        self._put_copies_back(results)
         if results:
             self._record(results)
         return results
+
+    def _put_back(self, item: Item, failed: Sequence[Item] = ()) -> Result:
+        from agent.desktop.changes.put_back import put_back
+
+        if any(item.holds(other) for other in failed):
+            return Result(item, False, "something in it could not be put back")
+        try:
+            return Result(item, True, put_back(self._environ, item.undo))
+        except CannotPutBackError as error:
+            return Result(item, False, str(error))
+
+    def _put_copies_back(self, results: list[Result]) -> None:
+        """Put back settings again that an open program changed when others were put back.
+
+        The program may do so at once, so even a setting that was just put back can be wrong.
+        """
+        settings = [one for one in results if one.item.change.kind == "setting"]
+        if len(settings) < 2:
+            return
+        time.sleep(_COPIED_WITHIN)
+        for one in settings:
+            with suppress(CannotPutBackError):
+                if not one.done or self._standing(one.item.undo) != "as_before":
+                    results[results.index(one)] = self._put_back(one.item)
+
+    def _standing(self, undo: Mapping[str, Any]) -> Standing:
+        from agent.desktop.changes.put_back import standing
+
+        if is_masked(undo):
+            raise CannotPutBackError("a secret in its record is masked")
+        return standing(self._environ, undo)
 
     def _record(self, results: Sequence[Result]) -> None:
         run = self._bundle.run

@@ -17,7 +17,7 @@ from agent.conductor import (
     RunClosed,
     RunFailed,
 )
-from agent.desktop.guard.our_page import serve_page
+from agent.desktop.guard.own_windows import serve_page
 from agent.events.run_events import RunFinished, RunStarted
 from agent.record.read import Bundle, read_bundle
 from agent.record.report.view import screenshot, view_run, view_step

@@ -6,8 +6,7 @@ import pytest
 from commandline import CommandLine
 
 from agent.commands import COMMANDS, MODULES
-from foundation.command_line import parser_of
-from foundation.shells import SHELLS
+from foundation.command_line import SHELLS, parser_of
 from serverctl.cli import main as server
 
 #: Asks bash's completion for the last of the words.

@@ -11,7 +11,6 @@ import pytest
 
 from agent.cli import main
 from agent.desktop.changes.files import Files
-from agent.desktop.changes.home import Home
 from agent.record.run_record import RunRecord
 
 
@@ -27,12 +26,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(home: Path, tmp_path: Path) -> Path:
     """A run that renamed one file and made two; one by a name that could steer a terminal."""
     (home / "old").write_text("old")
-    watched = Home(home, (), lambda: False)
+    watched = Files(home, (), lambda: False)
     watched.begin()
     (home / "old").rename(home / "new")
     for name in ("made", "na\x1b[2Jme\n\u202e", os.fsdecode(b"\xff")):
         (home / name).write_text("x")
-    changes = [change.to_json() for change in Files(watched).changes()]
+    changes = [change.to_json() for change in watched.changes()]
     watched.close()
     window = {"kind": "window", "what": "Firefox", "before": None, "after": "A page\x1b[31m"}
     return record(tmp_path / "runs/20261121-080405-a-7b81", {"changes": [*changes, window], "watched": True})

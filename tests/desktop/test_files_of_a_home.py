@@ -229,7 +229,8 @@ def test_what_is_shown_is_known_for_a_program_by_its_file(launcher, home, shown,
     (home / "x.sh").touch()
     (desktop / "tool").touch(mode=0o755)
     (desktop / "evil.desktop").write_text("[Desktop Entry]\nName=Holiday photos\nExec=x\n", encoding="utf-8")
-    assert launcher.may_start(shown) is starts
+    assert ("may be a program" in launcher.starting([shown], None, opened=True)) is starts
+    assert launcher.starting([shown], None, opened=False) == frozenset()
 
 
 @pytest.mark.parametrize("title", ["", "Desktop - Thunar", "/home/ann/Desktop", "DESKTOP"])
@@ -237,22 +238,22 @@ def test_an_icon_that_cannot_be_read_may_be_the_program_beside_it(launcher, home
     desktop = home / "Desktop"
     desktop.mkdir(exist_ok=True)
     (desktop / "notes.txt").touch()
-    assert not launcher.may_start_in(title, ["6"])
+    assert "beside programs" not in launcher.starting(["6"], title, opened=True)
     (desktop / "tool").touch(mode=0o755)
-    assert launcher.may_start_in(title, ["6"])
-    assert launcher.may_start_in(title, [])
-    assert not launcher.may_start_in(title, ["notes.txt"])
+    assert "beside programs" in launcher.starting(["6"], title, opened=True)
+    assert "beside programs" in launcher.starting([], title, opened=True)
+    assert "beside programs" not in launcher.starting(["notes.txt"], title, opened=True)
 
 
 def test_in_a_folder_that_is_not_known_only_what_cannot_be_read_may_be_a_program(launcher):
-    assert launcher.may_start_in("somewhere - Thunar", ["6"])
-    assert not launcher.may_start_in("somewhere - Thunar", ["photo.jpg"])
+    assert "beside programs" in launcher.starting(["6"], "somewhere - Thunar", opened=True)
+    assert "beside programs" not in launcher.starting(["photo.jpg"], "somewhere - Thunar", opened=True)
 
 
 def test_an_entry_in_the_menus_that_somebody_else_put_there_is_known_by_its_name(launcher, home):
     entries = home / ".local/share/applications"
     entries.mkdir(parents=True)
     (entries / "a.desktop").write_text("[Desktop Entry]\nName=Calculator\nName[de]=Rechner\nExec=x\n", encoding="utf-8")
-    assert launcher.lists_foreign("Calculator")
-    assert launcher.lists_foreign("rechner")
-    assert not launcher.lists_foreign("Files")
+    assert launcher.starting(["Calculator"], None, opened=False) == {"not the system's"}
+    assert launcher.starting(["rechner"], None, opened=False) == {"not the system's"}
+    assert launcher.starting(["Files"], None, opened=False) == frozenset()

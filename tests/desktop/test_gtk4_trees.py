@@ -5,17 +5,19 @@ from typing import Any
 import pytest
 
 from agent.core.geometry import Region
+from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.trees import gtk4
 from agent.desktop.trees.applications import Application, windows_of
-from agent.desktop.trees.hits import trust_gtk4
+from agent.desktop.trees.bus import Call
+from agent.desktop.trees.contents import trust
 from agent.desktop.trees.roles import numbers
-from agent.desktop.trees.shape import Draft, Tree, drafts
+from agent.desktop.trees.shape import Draft, Seen, Tree, drafts
 from agent.desktop.trees.tree import NULL, Node, Ref
-from agent.desktop.trees.wire import Call
 
 pytestmark = pytest.mark.slow
 
 WINDOW = Region(0, 0, 980, 640)
+LAYER = Layer(Window(1, "Settings", "settings", 1), WINDOW, WINDOW)
 #: Enabled, sensitive and visible: GTK 4.8 never says that something is showing.
 STATES = 1 << 8 | 1 << 24 | 1 << 30
 
@@ -37,7 +39,7 @@ def row(*inside: Node) -> Tree:
 
 def answer(tree: Tree, draft: Draft, at: dict[tuple[int, int], Ref] | None) -> bool:
     """Whether an element is trusted when the application answers so for points of its window, or is silent."""
-    question = trust_gtk4(tree, [draft], (0, 0), {})
+    question = trust(Seen(Application(("app", "root"), "settings", 1, "GTK"), LAYER, tree, [], (0, 0), {}), [draft])
     calls = next(question)
     try:
         while True:

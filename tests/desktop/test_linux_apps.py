@@ -92,7 +92,7 @@ def test_terminal_programs_are_started_in_a_terminal(environ, add, tmp_path):
 
 
 def test_windows_start_menu_entries_are_read():
-    from agent.desktop.apps.other_systems import parse_start_apps
+    from agent.desktop.apps.launcher import parse_start_apps
 
     text = '[{"Name":"Settings","AppID":"windows.immersive!x"},{"Name":"","AppID":"y"}]'
     [app] = parse_start_apps(text)
@@ -102,7 +102,7 @@ def test_windows_start_menu_entries_are_read():
 
 
 def test_macos_bundles_are_opened_by_path(tmp_path):
-    from agent.desktop.apps.other_systems import macos_apps as bundles
+    from agent.desktop.apps.launcher import macos_apps as bundles
 
     (tmp_path / "Calculator.app").mkdir()
     [app] = bundles((str(tmp_path),))

@@ -15,8 +15,7 @@ from agent.core.actions import Click, Drag, Move, OpenApp, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region, without
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.guard.hand import GuardedHand
-from agent.desktop.guard.our_page import serve_page
-from agent.desktop.guard.own_windows import Own, find_own
+from agent.desktop.guard.own_windows import Own, find_own, serve_page
 from agent.desktop.guard.reach import MaskedScreen, Reach
 from agent.desktop.input.hand import InputHand, RecordingHand
 from agent.desktop.portable import MssScreen

@@ -92,13 +92,8 @@ class Windows:
 
 
 class Applications:
-    def may_start(self, name):
-        return False
-
-    lists_foreign = may_start
-
-    def may_start_in(self, title, names):
-        return False
+    def starting(self, names, folder, *, opened):
+        return frozenset()
 
 
 class NoScreen:

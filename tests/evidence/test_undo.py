@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from record.bundles import a_step
 
+from agent.core.changes import CannotPutBackError
 from agent.desktop.changes import put_back
 from agent.desktop.changes.witness import LinuxWitness
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.windows import open_windows
-from agent.evidence.undo_plan import leaves_something
 from agent.record.read import Bundle, read_bundle
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
@@ -158,7 +158,7 @@ def test_a_setting_that_a_program_overwrote_at_once_is_put_back_again(
     def overwritten_once(*told: object) -> None:
         tries.append(told)
         if len(tries) == 1:
-            raise put_back.CannotPutBackError("dconf did not take it: it may be locked")
+            raise CannotPutBackError("dconf did not take it: it may be locked")
         write(*told)  # type: ignore[arg-type]
 
     monkeypatch.setattr(put_back, "_write_dconf", overwritten_once)
@@ -242,7 +242,7 @@ def test_text_that_was_typed_is_named_as_what_is_not_taken_back(tmp_path: Path) 
         ("cannot", "text Letter: “Dear Ada” (new)"),
         ("cannot", "text Find: “b” (new)"),
     ]
-    assert not leaves_something(items[0])
+    assert not items[0].leaves_something
 
 
 def test_a_masked_value_is_not_written_back(run: Run) -> None:

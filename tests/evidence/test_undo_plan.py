@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.changes import Change
+from agent.core.changes import CannotPutBackError, Change
 from agent.desktop.changes.entries import Entry
 from agent.desktop.changes.files import compare
-from agent.evidence.undo_plan import NotKnownError, leaves_something, plan, relocated
+from agent.evidence.undo import plan, relocated
 
 
 def changed(how, path, after, folder=False, **more):
@@ -52,7 +52,7 @@ def order(changes, standing=lambda undo: "as_left"):
 )
 def test_what_is_done_follows_from_how_a_thing_stands(change, stands, verdict, leaves):
     [item] = plan([change], lambda undo: stands)
-    assert (item.verdict, leaves_something(item)) == (verdict, leaves)
+    assert (item.verdict, item.leaves_something) == (verdict, leaves)
     assert item.words == "set to 1" or verdict != "undo"
 
 
@@ -65,7 +65,7 @@ def test_settings_that_xfces_daemon_copies_are_put_back_before_their_copies():
 def test_one_that_cannot_be_told_does_not_hold_up_the_others():
     def standing(undo):
         if undo["store"] == "dconf":
-            raise NotKnownError("no bus")
+            raise CannotPutBackError("no bus")
         return "as_left"
 
     items = plan([SETTING, made("/h/a")], standing)
@@ -81,6 +81,7 @@ NEW, INSIDE = made("/h/a", folder=True), moved("/h/x", "/h/a/x")
         ([NEW, made("/h/a/b"), made("/h/c")], "", ["/h/a", "/h/c"]),  # with what is in it
         ([NEW, made("/h/a/b"), made("/h/a/c")], "/h/a/b", ["/h/a/c"]),  # something in it is another's by now
         ([NEW, INSIDE], "/h/x", []),  # it holds what cannot be moved back
+        ([NEW, INSIDE, made("/h/a/b")], "/h/x", ["/h/a/b"]),  # and the rest of it goes by itself
         ([NEW, INSIDE], "", ["/h/x", "/h/a"]),  # what was moved into it comes out before it goes
         (
             [gone("/h/a/b/c", content="x"), moved("/h/a/d", "/h/d"), gone("/h/a/b", True), gone("/h/a", True)], "",

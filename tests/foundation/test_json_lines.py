@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.json_lines import JsonLines
+from foundation.files import JsonLines
 
 
 def opened(path: Path, there: list[str] | None = None) -> JsonLines:

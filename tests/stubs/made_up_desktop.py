@@ -151,13 +151,8 @@ class MadeUpDesktop:
     def identify(self, name, application=""):
         return Opens(("Editor", "editor", "editor")) if name == "editor" else Opens()
 
-    def may_start(self, name):
-        return False
-
-    lists_foreign = may_start
-
-    def may_start_in(self, title, names):
-        return False
+    def starting(self, names, folder, *, opened):
+        return frozenset()
 
     def open(self, name, stop, application=""):
         raise ActionFailedError("its hand opens nothing")

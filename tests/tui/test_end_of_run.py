@@ -11,8 +11,7 @@ from agent.conductor import RunClosed, RunFailed
 from agent.core.actions import Finish
 from agent.core.changes import Change
 from agent.events import run_events as events
-from agent.evidence.undo import Result
-from agent.evidence.undo_plan import Item
+from agent.evidence.undo import Item, Result
 from agent.tui.screens.steps import UndoScreen
 from agent.tui.widgets.status import EndCard
 from foundation.chat_stream import Usage

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from agent.conductor import ApprovalWanted, QuestionOver, ReplyWanted, Run, RunBegan
 from agent.core.actions import TypeText
-from agent.desktop.guard.our_page import shows_our_page
+from agent.desktop.guard.own_windows import shows_our_page
 from agent.safety.policy import Question
 from agent.web.app import Door, make_app
 from agent.web.live import Live

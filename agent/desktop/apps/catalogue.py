@@ -104,9 +104,8 @@ class Catalogue:
     def opener(self, types: Sequence[str], chosen: Sequence[str] = ()) -> App | None:
         """Return the application that opens files of a type; None if there is none.
 
-        Args:
-            types: the type, then more general ones ("text/markdown", "text/plain").
-            chosen: the desktop files that the person or the system chose for it. The first installed one is used.
+        `types` are the type, then more general ones ("text/markdown", "text/plain"). Of the desktop files that the
+        person or the system chose for it, the first installed one is used.
         """
         by_id = {app.id: app for app in self._apps}
         for identifier in chosen:

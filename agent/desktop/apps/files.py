@@ -52,10 +52,8 @@ def find_file(name: str, home: Path, environ: Mapping[str, str]) -> Path | None:
     """Return the file or folder with this name or path in a home; None if there is none.
 
     A bare name is searched in the home and its usual folders first, then further below. Hidden files are skipped.
-    "./NAME/.." is the folder that contains NAME.
-
-    Raises:
-        ActionFailedError: several files have this name, or the path is outside of the home.
+    "./NAME/.." is the folder that contains NAME. Raises ActionFailedError: several files have this name, or the path is
+    outside of the home.
     """
     written = _without_scheme(name.strip())
     if written is None or "\0" in written or not written:
@@ -215,15 +213,10 @@ def _by_name(name: str, home: Path, folders: Mapping[str, Path], only_folders: b
 
 def _named(name: str, paths: Iterable[Path]) -> list[Path]:
     """Return the paths with exactly this name; else those equal without case; else those equal without suffix."""
-    exact, alike, stems = [], [], []
-    for path in paths:
-        if path.name == name:
-            exact.append(path)
-        elif path.name.casefold() == name.casefold():
-            alike.append(path)
-        elif path.stem.casefold() == name.casefold():
-            stems.append(path)
-    return exact or alike or stems
+    wanted, known = name.casefold(), list(paths)
+    exact = [path for path in known if path.name == name]
+    alike = exact or [path for path in known if path.name.casefold() == wanted]
+    return alike or [path for path in known if path.stem.casefold() == wanted]
 
 
 def _only_one(found: Iterable[Path], name: str, home: Path) -> Path | None:

@@ -1,36 +1,36 @@
-"""Opens an application by name, and waits for its window."""
+"""Opens an application by name, and waits for its window.
 
+The lists of macOS and Windows are made as their documentation says; they are not tested there yet.
+"""
+
+import json
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
-from agent.desktop.apps import linux, other_systems
+from agent.desktop.apps import files, linux
 from agent.desktop.apps.catalogue import App, Catalogue
-from agent.desktop.apps.files import (
-    find_file,
-    is_path,
-    may_start_something,
-    shows_own_entry,
-    shows_program,
-    shows_program_in,
-    told_from,
-)
 from agent.desktop.programs import Started, start_program
 from agent.desktop.protocol.desktop import Applications, Opens
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import Connection, OpenWindows
 from agent.model.engines import KEY_VARIABLES
 from agent.safety.addresses import is_web_page
+from agent.safety.situation import Fact
 from agent.safety.stop import StopSwitch
 
 #: Seconds. A first start from a cold disk can take this long; a warm start takes 0.2 to 0.3 s.
 _WINDOW_TIMEOUT = 12.0
 #: Seconds for a window after the program has exited without an error, because it handed over to a running instance.
 _HANDOVER_TIMEOUT = 3.0
+_BUNDLES = ("/Applications", "/Applications/Utilities", "/System/Applications", "/System/Applications/Utilities",
+            "~/Applications")  # fmt: skip
+_START_MENU = ("powershell", "-NoProfile", "-Command", "Get-StartApps | ConvertTo-Json -Compress")
 
 
 class Launcher(Applications):
@@ -48,9 +48,9 @@ class Launcher(Applications):
     def catalogue(self) -> Catalogue:
         match sys.platform:
             case "darwin":
-                return Catalogue(other_systems.macos_apps())
+                return Catalogue(macos_apps())
             case "win32":
-                return Catalogue(other_systems.windows_apps())
+                return Catalogue(windows_apps())
         return Catalogue(linux.installed_apps(self._environ), linux.desktops(self._environ))
 
     def names(self) -> list[str]:
@@ -63,7 +63,7 @@ class Launcher(Applications):
             return None
         except ActionFailedError:  # `open` will open nothing and say why
             return Opens()
-        if path is not None and may_start_something(path):  # dangerous with any application
+        if path is not None and files.may_start_something(path):  # dangerous with any application
             return Opens((str(path),))
         return self._opens(app)
 
@@ -73,17 +73,18 @@ class Launcher(Applications):
         names = tuple(filter(None, (app.name, app.id, app.program.rsplit("/", 1)[-1])))
         return Opens(names, linux.is_foreign(app, self._environ, self._began))
 
-    def may_start(self, name: str) -> bool:
-        home = self._home()
-        return home is not None and shows_program(name, home, self._environ)
-
-    def may_start_in(self, title: str, names: Sequence[str]) -> bool:
-        home = self._home()
-        return home is not None and shows_program_in(title, names, home, self._environ)
-
-    def lists_foreign(self, name: str) -> bool:
-        home = self._home()
-        return home is not None and shows_own_entry(name, home, self._environ)
+    def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:
+        home, facts = self._home(), set[Fact]()
+        if home is None:
+            return frozenset()
+        if any(files.shows_own_entry(name, home, self._environ) for name in names):
+            facts.add("not the system's")
+        if opened and any(files.shows_program(name, home, self._environ) for name in names):
+            facts.add("may be a program")
+        # Captions under icons often cannot be read, so the folder counts too.
+        if opened and folder is not None and files.shows_program_in(folder, names, home, self._environ):
+            facts.add("beside programs")
+        return frozenset(facts)
 
     def _home(self) -> Path | None:
         home = self._environ.get("HOME", "")
@@ -92,7 +93,7 @@ class Launcher(Applications):
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         app, path = self._meant(name, application)
         home = self._home()
-        prefix = "" if path is None or home is None else f"{told_from(home, path)} with "
+        prefix = "" if path is None or home is None else f"{files.told_from(home, path)} with "
         return self._open(f"{prefix}{app.name}", app, path, stop)
 
     def browser(self) -> Opens | None:
@@ -112,16 +113,12 @@ class Launcher(Applications):
         return self.catalogue.opener(types, linux.chosen_for(types, self._environ))
 
     def _meant(self, name: str, application: str) -> tuple[App, Path | None]:
-        """Return the application to start, and the file or folder that it opens.
-
-        Raises:
-            ActionFailedError: nothing matches, several files match, or the file may run something itself.
-        """
-        app = None if application or is_path(name) else self.catalogue.find(name)
+        """Return the application to start, and the file or folder that it opens. Raises ActionFailedError."""
+        app = None if application or files.is_path(name) else self.catalogue.find(name)
         if app is not None:
             return app, None
         home = self._home()
-        path = None if home is None else find_file(name, home, self._environ)
+        path = None if home is None else files.find_file(name, home, self._environ)
         if path is None:
             raise ActionFailedError(self._not_found(name, application))
         if application:
@@ -129,7 +126,7 @@ class Launcher(Applications):
             if opener is None:
                 raise ActionFailedError(self._not_found(application))
             return opener, path
-        if may_start_something(path):
+        if files.may_start_something(path):
             raise ActionFailedError(f"{path.name} may be a program: say which application is to open it")
         types = linux.types_of(path)
         opener = self.catalogue.opener(types, linux.chosen_for(types, self._environ))
@@ -138,7 +135,7 @@ class Launcher(Applications):
         return opener, path
 
     def _not_found(self, name: str, application: str = "") -> str:
-        if application or is_path(name):
+        if application or files.is_path(name):
             return f"no file or folder in your home is called {name[:60]!r}"
         similar = self.catalogue.similar(name)
         hint = f"; similar names: {', '.join(similar)}" if similar else ""
@@ -173,3 +170,31 @@ class Launcher(Applications):
                 if new:
                     return f"opened {description} (window “{new[-1].title}”)"
         return f"started {description}; no new window appeared"
+
+
+def macos_apps(folders: tuple[str, ...] = _BUNDLES) -> Iterator[App]:
+    """Return the application bundles in the usual folders."""
+    for folder in folders:
+        for bundle in sorted(Path(folder).expanduser().glob("*.app")):
+            yield App(id=str(bundle), name=bundle.stem, command=("open", "-a", str(bundle)))
+
+
+def windows_apps() -> Iterator[App]:
+    """Return the entries of the start menu; none if PowerShell fails."""
+    try:
+        done = subprocess.run(_START_MENU, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    yield from parse_start_apps(done.stdout)
+
+
+def parse_start_apps(text: str) -> Iterator[App]:
+    """Return the applications in the JSON of `Get-StartApps | ConvertTo-Json`: one object or a list."""
+    try:
+        entries = json.loads(text or "[]")
+    except ValueError:
+        return
+    for entry in [entries] if isinstance(entries, dict) else entries:
+        name, identifier = entry.get("Name"), entry.get("AppID")
+        if name and identifier:
+            yield App(id=identifier, name=name, command=("explorer.exe", f"shell:AppsFolder\\{identifier}"))

@@ -110,9 +110,8 @@ def _is_own(path: Path, environ: Mapping[str, str]) -> bool:
 
 
 def start_command(app: App, opened: Path | str | None = None) -> list[str] | None:
-    """Return the command that starts an application and opens a file or an address, if one is given.
-
-    Return None if the application needs a terminal and none is installed.
+    """Return the command that starts an application and opens a file or an address; None if it needs a terminal in
+    vain.
     """
     command = [*app.command, *([] if opened is None else [str(opened)])]
     if not app.terminal:

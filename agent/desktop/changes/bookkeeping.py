@@ -1,14 +1,28 @@
-"""Decides which settings, files and windows are programs' own bookkeeping, from the table `configs/receipt.toml`."""
+"""Decides which settings, files and windows are programs' own bookkeeping, and compares settings without those.
 
+The table is `configs/receipt.toml`.
+"""
+
+import json
 import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
+from agent.core.changes import Change
 from foundation.configs import load_config
 
+#: Longest name or value to show, in characters: both come from other programs.
+_LONGEST = 300
+#: Largest undo data to keep, in characters of JSON.
+_LARGEST_KEPT = 16_000
+
 _TRASH = PurePosixPath(".local/share/Trash")
+
+Key = TypeVar("Key")
 
 
 def is_setting_of_programs(setting_name: str) -> bool:
@@ -23,10 +37,7 @@ def is_neutral(setting_name: str, value: str) -> bool:
 
 
 def is_kde_file(name: str) -> bool:
-    """Whether a file is one of KDE's configuration files, by its path relative to the configuration folder.
-
-    They are at the top of that folder or in kdedefaults/.
-    """
+    """Whether a file is one of KDE's, at the top of the configuration folder or in kdedefaults/."""
     return name.count("/") <= name.startswith("kdedefaults/") and matches("settings", "kde_files", name)
 
 
@@ -78,3 +89,40 @@ def matches(section: str, name: str, text: str) -> bool:
 def entry(section: str, name: str) -> Any:
     """Return an entry of the table."""
     return load_config("receipt.toml")[section][name]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting's value."""
+
+    text: str  # as the store's own tools write it
+    data: Any  # as plain JSON from which the store can restore it
+
+
+def differences(
+    store: str,
+    before: Mapping[Key, Setting],
+    after: Mapping[Key, Setting],
+    name: Callable[[Key], str],
+    place: Callable[[Key], Any],
+) -> Iterator[Change]:
+    """Yield the settings that differ, without bookkeeping. `place` gives a key as plain JSON."""
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        was, is_now = (None if one is None else one.text for one in (old, new))
+        setting_name = f"{store} {name(key)}"
+        says_nothing = (was is None or is_now is None) and is_neutral(setting_name, was or is_now or "")
+        if was == is_now or says_nothing or is_setting_of_programs(setting_name):
+            continue
+        data, data_now = (None if one is None else one.data for one in (old, new))
+        undo: dict[str, Any] | None = {"store": store, "key": place(key), "before": data, "after": data_now}
+        try:
+            undo = undo if len(json.dumps(undo, allow_nan=False)) <= _LARGEST_KEPT else None
+        except ValueError:  # NaN or infinity, which JSON cannot represent
+            undo = None
+        yield Change("setting", bounded(setting_name), was and bounded(was), is_now and bounded(is_now), undo)
+
+
+def bounded(text: str) -> str:
+    """Shorten untrusted text to the longest length that is shown."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,19 +1,22 @@
 """Track settings in dconf, which `gsettings` writes.
 
 The database file is read directly, so nothing can hang, and keys of relocatable schemas are found too. The file is a
-GVDB table (GLib's gvdb-format.h); every offset is checked.
+GVDB table (GLib's gvdb-format.h); every offset is checked. The GVariant values in it are printed and serialized by GLib
+through ctypes: every machine with dconf has GLib. PyGObject has no wheels; `gsettings get` cannot read a key without a
+schema.
 """
 
+import ctypes
 import struct
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 from agent.core.changes import Change
-from agent.desktop.changes.entries import Entry, entry_at
-from agent.desktop.changes.gvariant import text_of
-from agent.desktop.changes.settings import Setting, differences, read_bounded
+from agent.desktop.changes.bookkeeping import Setting, differences
+from agent.desktop.changes.entries import Entry, entry_at, read_bounded
 from agent.desktop.linux import places
 
 #: Files larger than this are not read. The largest file seen had 60 KB.
@@ -24,6 +27,21 @@ _SIGNATURE = b"GVariant"
 _NO_PARENT = 0xFFFFFFFF
 #: Most parts in an item's name; a longer chain of parents means that the file is damaged.
 _DEEPEST = 64
+_POINTER, _TEXT, _SIZE, _INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int
+_FUNCTIONS = {
+    "g_bytes_new": (_POINTER, _TEXT, _SIZE),
+    "g_bytes_unref": (None, _POINTER),
+    "g_free": (None, _POINTER),
+    "g_variant_get_data": (_POINTER, _POINTER),
+    "g_variant_get_size": (_SIZE, _POINTER),
+    "g_variant_get_variant": (_POINTER, _POINTER),
+    "g_variant_is_normal_form": (_INT, _POINTER),
+    "g_variant_new_from_bytes": (_POINTER, _POINTER, _POINTER, _INT),
+    "g_variant_parse": (_POINTER, _POINTER, _TEXT, _POINTER, _POINTER, _POINTER),
+    "g_variant_print": (_POINTER, _POINTER, _INT),
+    "g_variant_ref_sink": (_POINTER, _POINTER),
+    "g_variant_unref": (None, _POINTER),
+}
 
 
 class DconfStore:
@@ -54,9 +72,7 @@ class DconfStore:
         return entry_at(str(self._file))
 
     def current(self, key: str) -> str | None:
-        """Return a key's value in GVariant's text form, or None if it is not set. Raises ValueError: the value is
-        damaged.
-        """
+        """Return a key's value in GVariant's text form, or None if it is not set. Raises ValueError: it is damaged."""
         data = self._values(self._read()).get(key)
         return None if data is None else text_of(data)
 
@@ -126,3 +142,48 @@ def table(data: bytes) -> dict[str, bytes]:
         if kind == b"v":
             found[name] = value
     return found
+
+
+def text_of(data: bytes) -> str:
+    """Return the value in a serialized variant as `gsettings get` and `dconf read` print it. Raises ValueError."""
+    glib = _glib()
+    held = glib.g_bytes_new(data, len(data))
+    boxed = glib.g_variant_ref_sink(glib.g_variant_new_from_bytes(b"v", held, 0))
+    glib.g_bytes_unref(held)
+    try:
+        if not glib.g_variant_is_normal_form(boxed):
+            raise ValueError("a damaged value")
+        value = glib.g_variant_get_variant(boxed)
+        printed = glib.g_variant_print(value, 1)
+        glib.g_variant_unref(value)
+    finally:
+        glib.g_variant_unref(boxed)
+    try:
+        return ctypes.string_at(printed).decode("utf-8", "replace")
+    finally:
+        glib.g_free(printed)
+
+
+def serialized(kind: str, text: str) -> bytes:
+    """Serialize a value of a valid type from its text form. Raises ValueError: the text is no value of this type."""
+    glib = _glib()
+    value = None if "\0" in text else glib.g_variant_parse(kind.encode(), text.encode(), None, None, None)
+    if not value:
+        raise ValueError(f"no value of the type {kind}")
+    size = glib.g_variant_get_size(value)
+    data = ctypes.string_at(glib.g_variant_get_data(value), size) if size else b""
+    glib.g_variant_unref(value)
+    return data
+
+
+@cache
+def _glib() -> Any:
+    """Load GLib. Raises ValueError: GLib is not installed."""
+    try:
+        library = ctypes.CDLL("libglib-2.0.so.0")
+    except OSError as error:
+        raise ValueError("GLib is missing") from error
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library

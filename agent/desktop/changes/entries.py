@@ -1,4 +1,4 @@
-"""The recorded state of a file or folder, and its fingerprint."""
+"""The recorded state of a file or folder, its fingerprint, and reading files that other programs may replace."""
 
 import hashlib
 import os
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.desktop.changes.settings import read_bounded
 from foundation.printing import counted
 
 #: Files up to this size, in bytes, are compared by content; larger files by size and modification time.
@@ -48,9 +47,7 @@ class Entry:
         return stat.S_ISLNK(self.mode)
 
     def same_thing(self, other: "Entry") -> bool:
-        """Whether both are the same, unmodified file. The inode alone is not enough: inodes of deleted files are
-        reused.
-        """
+        """Whether both are the same, unmodified file. Inodes of deleted files are reused, so times count too."""
         if self.inode != other.inode or stat.S_IFMT(self.mode) != stat.S_IFMT(other.mode):
             return False
         return self.is_folder or (self.modified == other.modified and self.size == other.size)
@@ -63,6 +60,21 @@ class Entry:
         if self.size < 0:
             return "a file"
         return counted(self.size, "byte") if self.is_file else "no plain file"
+
+
+def read_bounded(path: Path, largest: int, inode: int | None = None) -> bytes:
+    """Return a file's content, or b"" if it cannot be read, is not a regular file, or is larger than `largest` bytes.
+
+    With `inode`, also return b"" if the path now leads to another file, for example through a new link.
+    """
+    try:
+        # Opening a pipe or a device must not block.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 -- a number
+            status = os.fstat(file.fileno())
+            plain = stat.S_ISREG(status.st_mode) and inode in (None, status.st_ino)
+            return file.read(largest) if plain and status.st_size <= largest else b""
+    except OSError:
+        return b""
 
 
 def entry_at(path: str) -> Entry | None:

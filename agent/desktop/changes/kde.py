@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent.core.changes import Change
-from agent.desktop.changes.bookkeeping import entry, is_kde_file, matches
-from agent.desktop.changes.settings import Setting, differences, read_bounded
+from agent.desktop.changes.bookkeeping import Setting, differences, entry, is_kde_file, matches
+from agent.desktop.changes.entries import read_bounded
 from agent.desktop.linux import places
 
 #: Files larger than this hold no user settings. The file of shortcuts has 40 KB.

@@ -7,26 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
 from jeepney import DBusAddress
 
-from agent.core.changes import is_empty_file
+from agent.core.changes import CannotPutBackError, Standing, is_empty_file
 from agent.desktop.changes import kde, xfconf
-from agent.desktop.changes.dconf import DconfStore
-from agent.desktop.changes.entries import LARGEST_READ, entry_at, state
+from agent.desktop.changes.dconf import DconfStore, serialized
+from agent.desktop.changes.entries import LARGEST_READ, entry_at, read_bounded, state
 from agent.desktop.changes.files import TRASH
-from agent.desktop.changes.gvariant import serialized
-from agent.desktop.changes.settings import read_bounded
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.programs import MARK
 from foundation.files import write_atomically
 
-#: The present state: as the run left it, as it was before the run, or otherwise, because something else changed it
-#: since.
-Standing: TypeAlias = Literal["as_left", "as_before", "otherwise"]
 Undo: TypeAlias = Mapping[str, Any]
 
 _DCONF = DBusAddress("/ca/desrt/dconf/Writer/user", "ca.desrt.dconf", "ca.desrt.dconf.Writer")
@@ -35,10 +30,6 @@ _PATIENCE = 5.0
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Stands for an unreachable folder: nothing exists in it, and nothing can be created.
 _NOWHERE = "/proc/self/fd/none"
-
-
-class CannotPutBackError(Exception):
-    """The change cannot be undone. The message gives the reason, as the end of a sentence."""
 
 
 @contextmanager
@@ -76,11 +67,8 @@ def confined_folder(environ: Mapping[str, str], folder: Path, *, make: bool = Fa
 
 
 def _opened(home: Path, folder: Path, *, make: bool) -> int:
-    """Open a folder and return its descriptor.
-
-    Raises:
-        OSError: it does not exist, or a link is in the path.
-        ValueError: it is outside of the home.
+    """Open a folder. Raises OSError: it does not exist, or a link is in the path; ValueError: it is outside of the
+    home.
     """
     parts = folder.relative_to(home).parts
     if ".." in parts:
@@ -99,9 +87,7 @@ def _opened(home: Path, folder: Path, *, make: bool) -> int:
 
 
 def standing(environ: Mapping[str, str], undo: Undo) -> Standing:
-    """Return the present state of a changed thing. Raises CannotPutBackError: the state is unknown, or the change
-    cannot be undone.
-    """
+    """Return the present state of a changed thing. Raises CannotPutBackError."""
     with _guarded():
         if undo.get("store") == "file":
             with (
@@ -278,8 +264,7 @@ def _move(source: str, target: str) -> None:
 def move_to_trash(environ: Mapping[str, str], path: str) -> str:
     """Move a file or folder to the home's trash (FreeDesktop.org Trash specification 1.0), and return its new path.
 
-    Raises:
-        OSError: it cannot be moved; nothing has changed.
+    Raises OSError: it cannot be moved; nothing has changed.
     """
     name = os.path.basename(path)  # noqa: PTH119 -- names need not be text
     trash_info = f"[Trash Info]\nPath={quote(os.fsencode(path))}\nDeletionDate={time.strftime('%FT%T')}\n"

@@ -6,18 +6,17 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeAlias, TypeVar
 
 from agent.core.changes import Change
-from agent.desktop.changes.bookkeeping import entry, matches
+from agent.desktop.changes.bookkeeping import bounded, entry, matches
 from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.changes.files import Files
-from agent.desktop.changes.home import Home
 from agent.desktop.changes.kde import KdeStore
-from agent.desktop.changes.settings import bounded
 from agent.desktop.changes.xfconf import XfconfStore
-from agent.desktop.guard.our_page import shows_our_page
+from agent.desktop.guard.own_windows import shows_our_page
 from agent.desktop.linux import bus, places
+from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.protocol.windows import OpenWindows, Window, WindowId
 from foundation.errors import EnvironmentLacksError
 
@@ -32,42 +31,26 @@ _QUIET = 0.3
 _LOOK_AGAIN = 0.03
 
 T = TypeVar("T")
-S = TypeVar("S", bound="Source")
-
-
-class Source(Protocol):
-    """A source of changes of one kind, such as the settings of one desktop."""
-
-    @property
-    def remark(self) -> str:
-        """What the source cannot report, as a sentence; "" if it reports everything."""
-
-    def begin(self) -> None:
-        """Record the initial state."""
-
-    def changes(self) -> list[Change]:
-        """Return the differences from the initial state."""
-
-
-class Store(Source, Protocol):
-    """A source of settings."""
-
-    def mark(self) -> Hashable:
-        """Return a value that changes whenever a setting is written; cheap."""
+#: `begin` records the initial state, `changes` returns what differs from it, and `remark` says what cannot be reported,
+#: as a sentence. `mark` returns a value that changes whenever a setting is written; it is cheap.
+Store: TypeAlias = DconfStore | KdeStore | XfconfStore
+Source: TypeAlias = "Store | WindowChanges | ClipboardWatch | Files"
+S = TypeVar("S", bound=Source)
 
 
 class LinuxWitness:
     """The `Witness` of Linux desktops. May be called from any thread.
 
-    Args:
-        environ: environment of the run's applications, which determines the bus and the home.
-        open_windows: opens a connection to the windows.
-        clipboard: the source for the clipboard's content.
-        without: folders that are not watched, such as the folder of the run's recording.
+    `environ` is that of the run's applications, which determines the bus and the home. Folders of `without`, such as
+    the run's recording, are not watched.
     """
 
     def __init__(
-        self, environ: Mapping[str, str], open_windows: OpenWindows, clipboard: Source, without: Sequence[Path] = ()
+        self,
+        environ: Mapping[str, str],
+        open_windows: OpenWindows,
+        clipboard: ClipboardWatch,
+        without: Sequence[Path] = (),
     ) -> None:
         self._began = time.monotonic()
         self._ended = threading.Event()
@@ -75,13 +58,12 @@ class LinuxWitness:
         self._asking = threading.Lock()
         self._last: list[Change] = []
         self._home_patience = _HOME_TIMEOUT
-        self._home = Home(places.home(environ), tuple(without), self._ended.is_set)
-        self._files = Files(self._home)
+        self._files = Files(places.home(environ), tuple(without), self._ended.is_set)
         self._broken: list[str] = []
         self._environ = environ
         self._xfconf = XfconfStore(environ)
         self._stores: list[Store] = [DconfStore(environ), KdeStore(environ), self._xfconf]
-        self._others = [WindowChanges(open_windows), clipboard]
+        self._others: list[WindowChanges | ClipboardWatch] = [WindowChanges(open_windows), clipboard]
         self._starting = False  # whether the desktop itself has only just started
         self._started: dict[str, Change] = {}  # what the desktop wrote by itself while starting, by name
         threading.Thread(target=self._begin, name="witness", daemon=True).start()
@@ -91,7 +73,12 @@ class LinuxWitness:
         waiting = (
             "" if self._home_ready.is_set() else "Your home is still being looked through: files are not told yet."
         )
-        sentences = (*self._broken, *(one.remark for one in (*self._stores, *self._others)), self._home.remark, waiting)
+        sentences = (
+            *self._broken,
+            *(one.remark for one in (*self._stores, *self._others)),
+            self._files.remark,
+            waiting,
+        )
         return [remark for remark in sentences if remark]
 
     def changes(self) -> list[Change]:
@@ -123,14 +110,14 @@ class LinuxWitness:
         self._ended.set()
         if self._home_ready.is_set():
             with self._asking:
-                self._home.close()
+                self._files.close()
                 self._xfconf.close()
 
     def _begin(self) -> None:
         self._stores, self._others = self._begun(self._stores), self._begun(self._others)
         self._starting = bus.age(self._environ) <= entry("settings", "starting_age")
         self._ready.set()
-        self._safely(self._home, self._home.begin)
+        self._safely(self._files, self._files.begin)
         self._home_ready.set()
         for seconds in entry("settings", "starting_seconds") if self._starting else ():
             if self._ended.wait(max(0.0, self._began + seconds - time.monotonic())):
@@ -139,7 +126,7 @@ class LinuxWitness:
                 self._settings()
         if self._ended.is_set():
             with self._asking:
-                self._home.close()
+                self._files.close()
                 self._xfconf.close()
 
     def _settings(self) -> list[Change]:
@@ -166,7 +153,7 @@ class LinuxWitness:
 
         return [one for one in sources if self._safely(one, partial(begun, one))]
 
-    def _asked(self, source: "Source | Files") -> list[Change]:
+    def _asked(self, source: Source) -> list[Change]:
         return self._safely(source, source.changes) or []
 
     def _safely(self, source: object, call: Callable[[], T]) -> "T | None":
@@ -232,9 +219,7 @@ def _has_panels(app: str) -> bool:
 
 
 def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) -> Iterator[Change]:
-    """Yield windows that opened or closed, and applications that came or went. Title changes count only if nothing else
-    differs.
-    """
+    """Yield windows that opened or closed, and applications that came or went; if there are none, changes of titles."""
     opened = [window for key, window in now.items() if key not in before]
     closed = [window for key, window in before.items() if key not in now]
     apps_before, apps_now = ({window.app for window in all_.values()} for all_ in (before, now))

@@ -7,8 +7,7 @@ from typing import Any
 from jeepney import DBusAddress
 
 from agent.core.changes import Change
-from agent.desktop.changes.bookkeeping import entry
-from agent.desktop.changes.settings import Setting, differences
+from agent.desktop.changes.bookkeeping import Setting, differences, entry
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.trees.switch import session_bus
 

@@ -25,16 +25,10 @@ _LOST = "The window that had the focus is gone, or does not come to the front: l
 
 
 class GuardedDesktop:
-    """Screen, hand and surroundings for one run.
+    """Screen, hand and surroundings for one run. Raises EnvironmentLacksError: the desktop accepts no input.
 
-    Args:
-        desktop: the desktop to guard.
-        dry_run: whether actions are only described.
-        ours: whether our terminal, or a browser with our page, may be on this desktop; False for a sandbox.
-        languages: tesseract's names of the languages on the screen.
-
-    Raises:
-        EnvironmentLacksError: the desktop accepts no input.
+    `ours`: whether our terminal, or a browser with our page, may be on this desktop; False for a sandbox. `languages`
+    are tesseract's names of the languages on the screen.
     """
 
     def __init__(

@@ -6,23 +6,7 @@ A model thinks for seconds and a person may read a question for minutes. Meanwhi
 import time
 from collections.abc import Callable
 
-from agent.core.actions import (
-    TYPING,
-    Action,
-    ButtonDown,
-    ButtonUp,
-    Click,
-    Drag,
-    HoldKeys,
-    KeyDown,
-    KeyUp,
-    LongPress,
-    Move,
-    OpenApp,
-    PressKeys,
-    VisitPage,
-    points_of,
-)
+from agent.core import actions
 from agent.core.geometry import DesktopPoint
 from agent.core.keys import MODIFIERS
 from agent.desktop.guard.reach import Reach
@@ -54,10 +38,7 @@ _SHORTEST = 4
 class GuardedHand:
     """A `Hand` that checks every action before the real hand carries it out. Used from the hand's thread.
 
-    Args:
-        hand: the real hand.
-        reach: what may be seen and touched.
-        meant: returns where the last action was meant to go.
+    `meant` returns where the last action was meant to go.
     """
 
     def __init__(self, hand: Hand, reach: Reach, meant: Callable[[], Meant] = Meant) -> None:
@@ -68,10 +49,10 @@ class GuardedHand:
         self._meant = meant
         self._switching = False  # a held key brings up another window when it is released
 
-    def perform(self, action: Action[DesktopPoint]) -> str:
+    def perform(self, action: actions.Action[DesktopPoint]) -> str:
         """Carry the action out if it would still land where it was meant to."""
         windows = self._windows.get()
-        if windows is None or isinstance(action, OpenApp | VisitPage):
+        if windows is None or isinstance(action, actions.OpenApp | actions.VisitPage):
             return self._hand.perform(action)
         try:
             if not _ends_or_waits(action):
@@ -81,14 +62,14 @@ class GuardedHand:
             self._windows.close()
             raise ActionFailedError(_CHANGED) from error
         done = self._hand.perform(action)
-        if isinstance(action, KeyDown | KeyUp) and _SWITCHING & set(action.keys):
-            self._switching = isinstance(action, KeyDown)
+        if isinstance(action, actions.KeyDown | actions.KeyUp) and _SWITCHING & set(action.keys):
+            self._switching = isinstance(action, actions.KeyDown)
         if before is not None and before.put_back():
             raise ActionFailedError(_OWN_RAISED)
         return done
 
-    def _check(self, action: Action[DesktopPoint], windows: Windows) -> None:
-        meant, typing = self._meant(), isinstance(action, TYPING)
+    def _check(self, action: actions.Action[DesktopPoint], windows: Windows) -> None:
+        meant, typing = self._meant(), isinstance(action, actions.TYPING)
         points = aims(action, windows)
         found = [windows.at(*point.rounded()) for point in points]
         if any(map(self._reach.owns, found)):
@@ -110,11 +91,11 @@ class GuardedHand:
             raise ActionFailedError(_OWN_ENTRY)
 
     def _is_own_entry(
-        self, action: Action[DesktopPoint], meant: Meant, found: list[Window | None], windows: Windows
+        self, action: actions.Action[DesktopPoint], meant: Meant, found: list[Window | None], windows: Windows
     ) -> bool:
         """Whether an action hits the entry of our own window in a panel, judged by the elements' names."""
         own = self._reach.ours(windows)
-        if not own or meant.hit is None or points_of(meant.hit.action)[-1:] != points_of(action)[-1:]:
+        if not own or meant.hit is None or actions.points_of(meant.hit.action)[-1:] != actions.points_of(action)[-1:]:
             return False
         if all(window is None or windows.is_ordinary(window.id) for window in found):
             return False  # not a panel: a web page may show any text
@@ -122,13 +103,15 @@ class GuardedHand:
         names = [element.name.casefold() for element in meant.hit.elements]
         return any(len(title) >= _SHORTEST and title in name for title in ours for name in names)
 
-    def _may_bring_up(self, action: Action[DesktopPoint], windows: Windows) -> bool:
+    def _may_bring_up(self, action: actions.Action[DesktopPoint], windows: Windows) -> bool:
         """Whether we have a window, and the action may raise, minimise or close a window that it does not touch."""
         if not self._reach.may_own:
             return False
-        if isinstance(action, PressKeys | HoldKeys | KeyDown | KeyUp):
+        if isinstance(action, actions.PressKeys | actions.HoldKeys | actions.KeyDown | actions.KeyUp):
             return bool(_SWITCHING & set(action.keys))
-        if not isinstance(action, Click | LongPress | Drag | ButtonDown | ButtonUp):
+        if not isinstance(
+            action, actions.Click | actions.LongPress | actions.Drag | actions.ButtonDown | actions.ButtonUp
+        ):
             return False
         found = [windows.at(*point.rounded()) for point in aims(action, windows)]
         return any(window is None or not windows.is_ordinary(window.id) for window in found)
@@ -169,24 +152,26 @@ class GuardedHand:
         self._windows.close()
 
 
-def _ends_or_waits(action: Action[DesktopPoint]) -> bool:
+def _ends_or_waits(action: actions.Action[DesktopPoint]) -> bool:
     """Whether an action only releases keys or a button in place, or only holds modifiers for later actions."""
-    if isinstance(action, KeyDown):
+    if isinstance(action, actions.KeyDown):
         return set(action.keys) <= set(MODIFIERS)
-    return isinstance(action, KeyUp) or (isinstance(action, ButtonUp) and action.point is None)
+    return isinstance(action, actions.KeyUp) or (isinstance(action, actions.ButtonUp) and action.point is None)
 
 
-def _allowed(action: Action[DesktopPoint], meant: Meant) -> tuple[WindowId | None, ...] | None:
+def _allowed(action: actions.Action[DesktopPoint], meant: Meant) -> tuple[WindowId | None, ...] | None:
     """Return the windows that the policy judged this action to reach; None if unknown."""
     judged = meant.judged
     if judged is None:
         return None
-    if isinstance(action, TYPING):  # the person may have edited the text, but not its window
-        return judged.windows if isinstance(judged.action, TYPING) else None
+    if isinstance(action, actions.TYPING):  # the person may have edited the text, but not its window
+        return judged.windows if isinstance(judged.action, actions.TYPING) else None
     match action, judged.action:
-        case ((Move(point) | ButtonUp(point)), Drag(end=end)) if point == end:  # judged as a drag: a button is down
+        case ((actions.Move(point) | actions.ButtonUp(point)), actions.Drag(end=end)) if (
+            point == end
+        ):  # judged as a drag: a button is down
             return judged.windows[-1:]
-        case ButtonDown(point), Click(judged_point) if point == judged_point:
+        case actions.ButtonDown(point), actions.Click(judged_point) if point == judged_point:
             return judged.windows
     return judged.windows if judged.action == action else None
 

@@ -1,4 +1,4 @@
-"""Finds the window of the terminal that runs us, to keep it out of sight and reach.
+"""Finds the window of the terminal that runs us, and browsers with our page, to keep them out of sight and reach.
 
 Otherwise the model would read our own output, and its clicks could answer our own questions.
 """
@@ -6,6 +6,7 @@ Otherwise the model would read our own output, and its clicks could answer our o
 import os
 import secrets
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -37,6 +38,8 @@ _GIVE_BACK = r"read -r _; printf '\033]2;\033\\\033[23;2t'"
 _TOLD, _POLL = 1.0, 0.02
 #: Seconds to wait until the title is restored.
 _GIVEN_BACK = 3.0
+_MARK = f"mai-agent {secrets.token_hex(4)}"
+_served = threading.Event()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +84,9 @@ def processes_above() -> frozenset[int]:
 
 
 def titled_window(terminal: str, windows: Windows) -> frozenset[WindowId]:
-    """Find the window of a terminal device: set the terminal's title, and see which window title changes.
+    """Find the window of a terminal device, or none: set the terminal's title, and see which window title changes.
 
-    Returns:
-        One window, or none.
-
-    Raises:
-        EnvironmentLacksError: the desktop is gone.
+    Raises EnvironmentLacksError.
     """
     found: frozenset[WindowId] = frozenset()
     with suppress(OSError), marked(terminal) as word:
@@ -175,3 +174,19 @@ def _windows_of(process: psutil.Process, windows: Windows) -> list[WindowId]:
         if theirs:
             return theirs
     return []
+
+
+def serve_page() -> str:
+    """Return the mark for the title of our page. From now on, windows with the mark in their title are ours."""
+    _served.set()
+    return _MARK
+
+
+def is_page_served() -> bool:
+    """Return whether this process serves a page."""
+    return _served.is_set()
+
+
+def shows_our_page(title: str) -> bool:
+    """Return whether a window of this title shows our page."""
+    return _served.is_set() and _MARK in title

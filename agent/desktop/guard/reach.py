@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.core.geometry import DesktopPoint, Region
-from agent.desktop.guard.our_page import is_page_served, shows_our_page
+from agent.desktop.guard.own_windows import is_page_served, shows_our_page
 from agent.desktop.protocol.elements import Elements, FieldText
 from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.safety.policy_rules.policy_file import Leaving, holds_secret
@@ -53,10 +53,7 @@ class Reach:
         return window is not None and (window.id in self.own or (self.pages and shows_our_page(window.title)))
 
     def needed_windows(self, windows: Connection) -> Windows | None:
-        """Return the windows; None if they are unknown and not needed.
-
-        Raises EnvironmentLacksError if they are unknown, but our own or hidden windows must be known.
-        """
+        """Return the windows; None if unknown. Raises EnvironmentLacksError if our own or hidden ones must be known."""
         return windows.need() if self.own or self.leaving else windows.get()
 
     def receiver(self, windows: Windows) -> Window | None:
@@ -87,10 +84,7 @@ class Reach:
     ) -> tuple[Frame | None, Outline]:
         """Return a copy of a capture and its outline without elements that name hidden windows or hold secrets.
 
-        Args:
-            is_secret: returns whether a text contains a known secret.
-            frame: the capture.
-            outline: the elements on it.
+        `is_secret` returns whether a text contains a known secret.
         """
         leaving = self.leaving or Leaving()
         hidden = [one for one in outline.windows if leaving.hides(one.app, one.title)]

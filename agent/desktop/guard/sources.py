@@ -38,14 +38,7 @@ _NEWS: dict[Sense, tuple[str, str]] = {
 
 
 class Sources:
-    """Queries windows, elements and words. A query that fails returns None or nothing. Used from one thread.
-
-    Args:
-        screen: captured for OCR.
-        reach: opens the connection to the windows.
-        open_elements: opens the connection to the desktop's elements.
-        languages: tesseract's names of the languages on the screen.
-    """
+    """Queries windows, elements and words. A query that fails returns None or nothing. Used from one thread."""
 
     def __init__(self, screen: Screen, reach: Reach, open_elements: OpenElements, languages: Sequence[str]) -> None:
         self._screen = screen

@@ -41,13 +41,7 @@ _NO_ANSWERS = role_group("no answers")
 class DesktopSurroundings:
     """The `Surroundings` of this desktop. Used from the thread that captures.
 
-    Args:
-        screen: captured to read captions.
-        applications: know what a name would open.
-        reach: opens the connection to the windows, and knows which of them are ours.
-        open_elements: opens the connection to the desktop's elements.
-        languages: tesseract's names of the languages on the screen.
-        untold: what this desktop never provides.
+    `languages` are tesseract's names of the languages on the screen, and `untold` is what this desktop never provides.
     """
 
     def __init__(
@@ -175,8 +169,7 @@ class DesktopSurroundings:
         """Return the contents of the fields of a page or dialog, if the pressed element may submit them."""
         if _is_harmless(names) or place is None or window is None or not (place.dialog or is_page(place)):
             return ()
-        active = self._sources.windows(lambda known: known.active())
-        if active is None or active.id != window.id:
+        if not self._is_active(window.id):
             return ()
         return tuple(self._sources.elements(lambda known: known.fields()) or ())
 
@@ -216,16 +209,9 @@ class DesktopSurroundings:
 
     def _starting(self, names: Iterable[str], place: Place | None, *, opened: bool = True) -> frozenset[Fact]:
         """Return facts about what pressing or opening something with one of these names would start."""
-        captions, facts = [name for name in names if name.strip()], set[Fact]()
-        if any(self._applications.lists_foreign(name) for name in captions):
-            facts.add("not the system's")
-        if opened and any(self._applications.may_start(name) for name in captions):
-            facts.add("may be a program")
-        # Captions under icons often cannot be read, so the folder counts too.
-        title = "" if place is None or place.backdrop else place.title or "?"
-        if opened and place is not None and self._applications.may_start_in(title, captions):
-            facts.add("beside programs")
-        return frozenset(facts)
+        captions = [name for name in names if name.strip()]
+        folder = None if place is None else "" if place.backdrop else place.title or "?"
+        return self._applications.starting(captions, folder, opened=opened)
 
     def _question(self, window: Window | None, place: Place | None) -> str:
         """Return the title and text of a small dialog, or the texts of dialogs drawn inside the window; "" if none."""
@@ -234,8 +220,7 @@ class DesktopSurroundings:
         region, (width, height) = place.region, _LARGEST_QUESTION
         if place.dialog and region is not None and region.width <= width and region.height <= height:
             return f"{place.title}\n{self._sources.text_in(region)}"
-        active = self._sources.windows(lambda known: known.active())
-        if active is None or active.id != window.id:
+        if not self._is_active(window.id):
             return ""
         return "\n".join(self._sources.elements(lambda known: known.dialogs()) or ())
 
@@ -261,13 +246,15 @@ class DesktopSurroundings:
         clicked = clicked if clicked_in == window else ()
         if clicked and leads_away(action):
             self._clicked = (None, ())
-        active = self._sources.windows(lambda known: known.active())
         # A window that is not active yet gets the focus only when the text is typed.
-        is_active = active is not None and active.id == window
-        focused = self._sources.elements(lambda known: known.focused()) if is_active else None
+        focused = self._sources.elements(lambda known: known.focused()) if self._is_active(window) else None
         if focused is None:
             return clicked
         return (*(one for one in clicked if one.role == _MASKED != focused.role), focused)
+
+    def _is_active(self, window: WindowId | None) -> bool:
+        active = self._sources.windows(lambda known: known.active())
+        return active is not None and active.id == window
 
     def _place(self, window: Window | None, *, shown: bool = False) -> Place | None:
         """Describe a window: its names and region and, unless `shown`, also its kind and its page's site."""
@@ -279,8 +266,7 @@ class DesktopSurroundings:
             return place
         kind = self._sources.windows(lambda known: known.kind(window.id))
         place = replace(place, dialog=kind == "dialog", backdrop=kind == "backdrop")
-        active = self._sources.windows(lambda known: known.active()) if is_page(place) else None
-        if active is None or active.id != window.id:
+        if not is_page(place) or not self._is_active(window.id):
             return place
         return replace(place, site=site_of(self._sources.elements(lambda known: known.page()) or ""))
 

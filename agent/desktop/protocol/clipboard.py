@@ -2,8 +2,7 @@
 
 import hashlib
 import re
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from agent.core.changes import Change
 from foundation.printing import counted
@@ -14,6 +13,8 @@ _TOLD = 40
 _SECRET = "x-kde-passwordManagerHint"  # noqa: S105 -- the name of a clipboard target
 #: Types of plain text on Wayland and X11, the best first.
 TEXTS = ("text/plain;charset=utf-8", "UTF8_STRING", "STRING", "text/plain")
+#: The contents' description for receipts, and their digest; None for an empty clipboard.
+_Held: TypeAlias = tuple[str, bytes] | None
 
 
 class HungError(Exception):
@@ -34,19 +35,13 @@ class Clipboard(Protocol):
         """Return the contents as this type; None if the clipboard does not offer it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    words: str  # the description for receipts
-    digest: bytes = field(repr=False)
-
-
 class ClipboardWatch:
     """Compares the clipboard with its contents at the beginning."""
 
     def __init__(self, clipboard: Clipboard) -> None:
         self._clipboard = clipboard
-        self._before: _Held | None = None
-        self._last: _Held | None = None
+        self._before: _Held = None
+        self._last: _Held = None
         self.remark = f"The clipboard is not watched: {clipboard.lacks}" if clipboard.lacks else ""
         self._known = not self.remark
 
@@ -59,10 +54,7 @@ class ClipboardWatch:
             self.remark = "The clipboard is not watched: whoever holds it did not answer."
 
     def changes(self) -> list[Change]:
-        """Return the change since the beginning.
-
-        If the clipboard's owner does not answer, compare with the last known contents.
-        """
+        """Return the change since the beginning, of the last known contents if the owner does not answer."""
         if not self._known:
             return []
         try:
@@ -72,30 +64,27 @@ class ClipboardWatch:
         before, now = self._before, self._last
         if before == now:
             return []
-        was, is_now = (None if held is None else held.words for held in (before, now))
+        was, is_now = (held and held[0] for held in (before, now))
         return [Change("clipboard", "clipboard", was, is_now)]
 
 
-def _look(clipboard: Clipboard) -> _Held | None:
-    """Return the clipboard's contents; None if it is empty. Raises HungError."""
+def _look(clipboard: Clipboard) -> _Held:
+    """Return the clipboard's contents. Raises HungError."""
     kinds = clipboard.kinds()
     if not kinds:
         return None
     best = next((one for one in TEXTS if one in kinds), None)
     data = b"" if best is None else clipboard.read(best) or b""
     if _SECRET in kinds:
-        return _Held("a secret", hashlib.sha256(data).digest())
+        return "a secret", hashlib.sha256(data).digest()
     if best is not None:
-        return _Held(in_words(data.decode("utf-8", "replace")), hashlib.sha256(data).digest())
+        return in_words(data.decode("utf-8", "replace")), hashlib.sha256(data).digest()
     kind = "an image" if any(one.startswith("image/") for one in kinds) else "no text"
-    return _Held(kind, hashlib.sha256("\n".join(sorted(kinds)).encode()).digest())
+    return kind, hashlib.sha256("\n".join(sorted(kinds)).encode()).digest()
 
 
 def in_words(text: str) -> str:
-    """Return the length and the beginning of a text.
-
-    Cut only between words: half of a secret would not be recognised and masked later.
-    """
+    """Return a text's length and beginning, cut only between words: half of a secret would not be masked later."""
     length = counted(len(text), "character")
     if len(text) <= _TOLD:
         return f"{length}: {text}"

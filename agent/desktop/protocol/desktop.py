@@ -15,7 +15,7 @@ from agent.desktop.protocol.hand import Hand, Rest
 from agent.desktop.protocol.input_log import InputLog
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.protocol.witness import Witness
-from agent.safety.situation import Sense
+from agent.safety.situation import Fact, Sense
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Screen
 from foundation.errors import UsageError
@@ -95,36 +95,27 @@ class Applications(Protocol):
     def identify(self, name: str, application: str = "") -> Opens | None:
         """Return what `open` would open: without names if it would open nothing, None if that is unknown."""
 
-    def may_start(self, name: str) -> bool:
-        """Whether a file of this name in the usual folders is a program or starts one."""
+    def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:
+        """Return what is known of an icon or entry with these captions: whether it may start a program, and whose.
 
-    def may_start_in(self, title: str, names: Sequence[str]) -> bool:
-        """Whether an icon with these captions may be a program.
-
-        `title` is the title of the window that shows the icon's folder; "" for the desktop.
+        `folder` is the title of the window that shows the icon's folder, "" for the desktop, None if unknown. Without
+        `opened`, it is only pressed, as in a menu.
         """
-
-    def lists_foreign(self, name: str) -> bool:
-        """Whether the menu entry of this name was not installed by the system."""
 
     def browser(self) -> Opens | None:
         """Return the browser that would show a web page; without names if there is none, None if unknown."""
 
     def visit(self, url: str, stop: StopSwitch) -> str:
-        """Show a web page in the browser, in a new tab if the browser already runs, and describe what happened.
+        """Show a web page in the browser, in a new tab if it already runs, and describe what happened.
 
-        Raises:
-            ActionFailedError: this is no web address, there is no browser, or the browser exited with an error.
-            StoppedError: the stop switch was set.
+        Raises ActionFailedError: this is no web address, there is no browser, or it exited with an error; StoppedError.
         """
 
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         """Open an application, or a file or folder in the home; wait for its window, and describe what happened.
 
-        Raises:
-            ActionFailedError: there is no such application or file, several files have this name, the file is a
-                program, or the application exited with an error.
-            StoppedError: the stop switch was set.
+        Raises ActionFailedError: there is no such application or file, several have this name, the file is a program,
+        or the application exited with an error; StoppedError.
         """
 
 
@@ -134,13 +125,8 @@ class TextEntry(Protocol):
     def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
         """Enter the text, then press Enter for each newline at its end, because shells do not run pasted lines.
 
-        Args:
-            text: what to enter.
-            press: presses a chord, by the key names of `agent.core.keys`.
-            check_stop: called before every event; may raise.
-
-        Raises:
-            ActionFailedError: no application took the text, or only a part of it.
+        `press` presses a chord, by the key names of `agent.core.keys`. `check_stop` is called before every event and
+        may raise. Raises ActionFailedError: no application took the text, or only a part of it.
         """
 
 
@@ -192,8 +178,7 @@ class Desktop(Protocol):
     def hand(self) -> Hand:
         """The hand, created at first use. The caller closes it, on the thread that acts.
 
-        Raises:
-            EnvironmentLacksError: this desktop accepts no input, or a program for text entry is missing.
+        Raises EnvironmentLacksError: this desktop accepts no input, or a program for text entry is missing.
         """
 
     @property
@@ -217,7 +202,7 @@ class Desktop(Protocol):
         """Open a connection to the screen's elements for the calling thread; None if elements are unknown."""
 
     def open_input_log(self) -> InputLog | None:
-        """Start to listen to the person's mouse and keyboard; None if this desktop does not report them.
+        """Start to listen to the person's mouse and keyboard; None if this desktop never reports them.
 
         Raises EnvironmentLacksError if listening is impossible on this display.
         """
@@ -228,15 +213,8 @@ class Desktop(Protocol):
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
         """Watch for the stop key, the pointer in a corner, a lost display and a takeover, until `close`.
 
-        Args:
-            stop_key: the chord, such as ctrl+alt+shift+escape; "none" for no stop key.
-            takeover: None if nobody could resume the run.
-
-        Returns:
-            A remark for the person, or "".
-
-        Raises:
-            UsageError: `stop_key` is not a chord.
+        `stop_key` is a chord, such as ctrl+alt+shift+escape, or "none"; `takeover` is None if nobody could resume the
+        run. Returns a remark for the person, or "". Raises UsageError: `stop_key` is not a chord.
         """
 
     def check_input(self) -> str:

@@ -23,7 +23,7 @@ class FieldText:
     def line(self, begins: Callable[[str], int | None]) -> "FieldText | None":
         """Return the rest of the caret's line, from the index that `begins` returns for this line.
 
-        Return None if `begins` returns None, or if the caret is before that index.
+        None if `begins` returns None, or if the caret is before that index.
         """
         first, last = self.text.rfind("\n", 0, self.start) + 1, self.text.find("\n", self.start)
         line = self.text[first : last if last >= 0 else len(self.text)]
@@ -52,22 +52,16 @@ class Elements(Protocol):
         """Return the element that a click at a point would hit, a link with its address as value; None if unknown."""
 
     def focused(self) -> Element | None:
-        """Return the element with the keyboard focus in the active window; None if unknown.
-
-        Its value is left out, except a link's address.
-        """
+        """Return the focused element of the active window, with a value only for a link's address; None if unknown."""
 
     def field_text(self) -> FieldText | None:
-        """Return the current text of the field with the keyboard focus in the active window.
+        """Return the present text of the focused field in the active window.
 
-        Return None if no field has the focus, for a password field, and if the text is unknown or very long.
+        None if no field has the focus, for a password field, and if the text is unknown or very long.
         """
 
     def fields(self) -> list[str] | None:
-        """Return the texts of the fields in the active window, in a browser those of its pages; None if unknown.
-
-        Password fields are left out.
-        """
+        """Return the texts of all fields but password fields in the active window or its pages; None if unknown."""
 
     def dialogs(self) -> list[str] | None:
         """Return the texts of dialogs drawn inside the active window, such as a page's; None if unknown."""

@@ -40,12 +40,8 @@ class Hand(Protocol):
         """Carry the action out and describe what was done.
 
         Keys of `KeyDown` and buttons of `ButtonDown` stay down until they are released or lifted, or an action fails.
-        Meanwhile, every action names all keys that are down (`agent.safety.held_input`).
-
-        Raises:
-            ActionFailedError: it could not be done; nothing stays pressed.
-            StoppedError: the stop switch was set, or the person moved the pointer to a corner.
-            EnvironmentLacksError: the display is gone.
+        Meanwhile, every action names all keys that are down (`agent.safety.held_input`). Raises ActionFailedError: it
+        could not be done, and nothing stays pressed; StoppedError; EnvironmentLacksError: the display is gone.
         """
 
     def lift(self) -> None:

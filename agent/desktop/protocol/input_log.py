@@ -54,9 +54,8 @@ class InputLog(Protocol):
     """Reports the person's input on a desktop in its order. Used from one thread."""
 
     def next(self, timeout: float) -> PersonInput | None:
-        """Return the next input; None after `timeout` seconds without input.
-
-        Raises EnvironmentLacksError if the display was lost.
+        """Return the next input; None after `timeout` seconds without any. Raises EnvironmentLacksError: the display is
+        lost.
         """
 
     def close(self) -> None:

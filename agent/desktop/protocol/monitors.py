@@ -7,15 +7,10 @@ from foundation.errors import UsageError
 
 
 def number_of(monitors: Sequence[Region], monitor: int | None, primary: int | None = None) -> int:
-    """Return the index of the requested monitor. For None: the primary one, the one at the origin, or the first.
+    """Return the index of a monitor as users count them, from 1. For None: the primary one, the one at the origin, or
+    the first.
 
-    Args:
-        monitors: at least one.
-        monitor: as users count, from 1.
-        primary: the index of the primary one; None if unknown.
-
-    Raises:
-        UsageError: there is no such monitor.
+    Raises UsageError: there is no such monitor.
     """
     if monitor is None:
         at_origin = (number for number, one in enumerate(monitors) if one.left == one.top == 0)

@@ -17,10 +17,7 @@ class Witness(Protocol):
         """Return what differs from the beginning. Blocks for some milliseconds; call it in a worker thread."""
 
     def settle(self, within: float) -> None:
-        """Wait until the settings have been unchanged for about 0.3 s, but at most `within` seconds.
-
-        Call it in a worker thread.
-        """
+        """Wait in a worker thread until settings have been unchanged for about 0.3 s, at most `within` seconds."""
 
     def close(self) -> None:
         """End the watch; never raises."""

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.desktop.protocol.windows import Layer
-from agent.desktop.trees.bus import DBUS, Body, Question, together
+from agent.desktop.trees.bus import DBUS, Body, Call, Question, together
 from agent.desktop.trees.gtk4 import Asked
 from agent.desktop.trees.roles import VISIBLE, WINDOWS, has
 from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, variant
-from agent.desktop.trees.wire import Call
 
 _REGISTRY = ("org.a11y.atspi.Registry", ROOT)
 #: Toolkits that show web pages, where any element may be clickable.

@@ -14,30 +14,12 @@ import psutil
 from agent.core.geometry import DesktopPoint, Region, around
 from agent.desktop.protocol.elements import FieldText, NoAnswerError
 from agent.desktop.protocol.windows import Layer, WindowId, Windows
-from agent.desktop.trees import gtk4
-from agent.desktop.trees.applications import (
-    Application,
-    introduce,
-    matching,
-    of_process,
-    origin_of,
-    registered,
-    windows_of,
-)
+from agent.desktop.trees import applications, gtk4, shape
+from agent.desktop.trees.applications import Application
 from agent.desktop.trees.bus import Bus, Limits, Question, together
-from agent.desktop.trees.contents import clicked, fill
-from agent.desktop.trees.hits import trust, trust_gtk4
+from agent.desktop.trees.contents import clicked, fill, trust
 from agent.desktop.trees.lookup import Lookup
-from agent.desktop.trees.outline import (
-    Seen,
-    elements_of,
-    largest_part,
-    shown_window,
-    tops_at,
-    visible_parts,
-    what_lacks,
-)
-from agent.desktop.trees.shape import Draft, Tree, clickable_sections, drafts
+from agent.desktop.trees.shape import Draft, Seen, Tree, clickable_sections, drafts
 from agent.desktop.trees.tree import Node, Ref, matched, move, walked
 from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError
@@ -55,12 +37,9 @@ Look: TypeAlias = Callable[[Lookup], Question[T | None]]
 class AtspiElements:
     """The elements of a desktop.
 
-    Args:
-        find_bus: returns the possible addresses of the accessibility bus, the best first; may raise
-            EnvironmentLacksError.
-        windows: a connection to the windows, which `close` closes too.
-        monitors: the regions of the monitors.
-        pid_here: translates a PID from the bus into our PID namespace.
+    `find_bus` returns the possible addresses of the accessibility bus, the best first; it may raise
+    EnvironmentLacksError. `close` closes `windows` too. `pid_here` translates a PID from the bus into our PID
+    namespace.
     """
 
     def __init__(
@@ -87,7 +66,7 @@ class AtspiElements:
         shown = [layer for layer in layers if not layer.helper and not layer.backdrop]
         active = self._windows.active()
         ordinary = [layer for layer in shown if self._windows.is_ordinary(layer.window.id)]  # no panels
-        windows = tuple(shown_window(layer, active.id if active else None) for layer in ordinary)
+        windows = tuple(shape.shown_window(layer, active.id if active else None) for layer in ordinary)
         size = around(self._monitors).size
         try:
             bus = self._connected()
@@ -95,16 +74,13 @@ class AtspiElements:
         except EnvironmentLacksError as error:
             self._drop(str(error))
             return Outline(size, (), windows, str(error))
-        elements, self._elements = elements_of(self._seen, layers)
+        elements, self._elements = shape.elements_of(self._seen, layers)
         return Outline(size, elements, windows, self._lacks(bus, layers))
 
     def at(self, point: DesktopPoint) -> Element | None:
-        began = time.monotonic()
-        x, y = point.rounded()
-        layers = self._windows.layers()
-        [top] = tops_at(self._windows, layers, [(x, y)])
-        layer = next((layer for layer in layers if layer.window.id == top), None)
-        return None if layer is None else self._looked(layer, lambda lookup: lookup.at(point), began + _AT)
+        began, layers = time.monotonic(), self._windows.layers()
+        [top] = shape.tops_at(self._windows, layers, [point.rounded()])
+        return self._looked(top, layers, lambda lookup: lookup.at(point), began + _AT)
 
     def focused(self) -> Element | None:
         return self._looked_at_active(Lookup.focused)
@@ -121,18 +97,18 @@ class AtspiElements:
     def page(self) -> str | None:
         return self._looked_at_active(Lookup.page)
 
-    def _looked_at_active(self, look: Callable[[Lookup, list[Layer]], Question[T | None]]) -> T | None:
-        began = time.monotonic()
-        active = self._windows.active()
-        layers = self._windows.layers()
-        layer = next((layer for layer in layers if active is not None and layer.window.id == active.id), None)
-        return None if layer is None else self._looked(layer, lambda lookup: look(lookup, layers), began + _AT)
+    def _looked_at_active(self, look: Look[T]) -> T | None:
+        began, active = time.monotonic(), self._windows.active()
+        return self._looked(active.id if active else None, self._windows.layers(), look, began + _AT)
 
-    def _looked(self, layer: Layer, look: Look[T], until: float) -> T | None:
+    def _looked(self, window: WindowId | None, layers: list[Layer], look: Look[T], until: float) -> T | None:
+        layer = next((layer for layer in layers if window is not None and layer.window.id == window), None)
+        if layer is None:
+            return None
         try:
             bus = self._connected()
             left = until - time.monotonic()
-            found: T | None = bus.ask_all([self._looking(layer, look)], max(0.01, left))[0]
+            found: T | None = bus.ask_all([self._looking(layer, layers, look)], max(0.01, left))[0]
         except EnvironmentLacksError as error:
             self._drop(str(error))
             raise
@@ -176,10 +152,10 @@ class AtspiElements:
 
     def _read(self, bus: Bus, layers: list[Layer]) -> list[Seen]:
         """Read all applications. Known ones are read while the list of applications is still being fetched."""
-        parts = visible_parts(layers, self._monitors)
+        parts = shape.visible_parts(layers, self._monitors)
         before = list(self._applications)
         readings = [self._reading(ref, layers, parts) for ref in before]
-        refs, *met = bus.ask_all([registered(), *readings])
+        refs, *met = bus.ask_all([applications.registered(), *readings])
         if refs is None:
             raise EnvironmentLacksError("Nobody keeps the list of accessible applications.", "Log out and in again.")
         self._applications = {ref: one for ref, one in self._applications.items() if ref in refs}
@@ -189,7 +165,7 @@ class AtspiElements:
 
     def _known(self, ref: Ref) -> Question[Application | None]:
         if ref not in self._applications:
-            introduced = yield from introduce(ref)
+            introduced = yield from applications.introduce(ref)
             if introduced is None:
                 return None
             self._applications[ref] = introduced
@@ -206,8 +182,8 @@ class AtspiElements:
             ]
         else:
             questions = [self._nodes(application, ref) for ref in application.shown]
-        frames, *read = yield from together(windows_of(application), *questions)
-        found = matching(frames, layers, application.pid)
+        frames, *read = yield from together(applications.windows_of(application), *questions)
+        found = applications.matching(frames, layers, application.pid)
         shown = [frame for frame in frames if frame.ref in found and parts.get(found[frame.ref].window.id)]
         if application.is_gtk4:
             application.hollow.clear()
@@ -223,7 +199,7 @@ class AtspiElements:
             windows = []
             for frame in shown:
                 layer, nodes = found[frame.ref], known[frame.ref]
-                origin = origin_of(application, layer, frame)
+                origin = applications.origin_of(application, layer, frame)
                 move(nodes, *origin)
                 windows.append(Seen(application, layer, Tree(frame.ref, nodes), [], origin, {}))
         application.shown = tuple(frame.ref for frame in shown)
@@ -233,7 +209,7 @@ class AtspiElements:
     def _placing(
         self, application: Application, frame: Node, layer: Layer, layers: Sequence[Layer], cache: dict[Ref, Node]
     ) -> Question[Seen]:
-        origin = origin_of(application, layer, frame)
+        origin = applications.origin_of(application, layer, frame)
         menus = [one.outer for one in layers if one.helper and one.client == layer.client]
         nodes, moved = yield from gtk4.placed(cache, frame.ref, *origin, menus)
         application.hollow |= gtk4.hollow_lists(nodes)
@@ -272,10 +248,7 @@ class AtspiElements:
         for draft in wanted:
             draft.trusted = trusted.get(draft.node.ref, False)  # until the test succeeds
         fresh = [draft for draft in wanted if draft.node.ref not in trusted]
-        if seen.application.is_gtk4:
-            yield from trust_gtk4(seen.tree, fresh, seen.origin, seen.moved)
-        else:
-            yield from trust(seen.tree, fresh, seen.origin)
+        yield from trust(seen, fresh)
         # While a page of GTK 4 fades in, hit tests still find the old page, and nothing moves afterwards. So a failure
         # is not remembered.
         fading = seen.application.is_gtk4
@@ -293,7 +266,9 @@ class AtspiElements:
         }
         free = parts == [seen.layer.box] and not helpers
         asked = [] if free else [draft for draft in found if not draft.offscreen]
-        tops = dict(zip(map(id, asked), tops_at(self._windows, layers, [draft.center for draft in asked]), strict=True))
+        tops = dict(
+            zip(map(id, asked), shape.tops_at(self._windows, layers, [draft.center for draft in asked]), strict=True)
+        )
 
         def stays(draft: Draft) -> bool:
             if draft.offscreen or free:
@@ -305,13 +280,15 @@ class AtspiElements:
 
         for draft in asked:
             if not stays(draft) and draft.popup is None:
-                part = largest_part(draft.box, parts)  # a part may be uncovered, as when a dialog covers half a text
+                part = shape.largest_part(
+                    draft.box, parts
+                )  # a part may be uncovered, as when a dialog covers half a text
                 if part is not None:
                     draft.box, tops[id(draft)] = part, own
         return [draft for draft in found if stays(draft)]
 
     def _lacks(self, bus: Bus, layers: Sequence[Layer]) -> str:
-        parts = visible_parts(layers, self._monitors)
+        parts = shape.visible_parts(layers, self._monitors)
         left_out = {seen.layer.window.id for seen in self._seen}
         unread = [
             layer
@@ -320,25 +297,18 @@ class AtspiElements:
         ]
         known = {ref[0]: one.pid for ref, one in self._applications.items()}
         hung = [known[name] for name in bus.silent if name in known]
-        return what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
+        return shape.what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
 
-    def _lookup(self, application: Application, layer: Layer) -> Lookup:
-        return Lookup(application, layer, self._seen, self._elements)
-
-    def _looking(self, layer: Layer, look: Look[T]) -> Question[T | None]:
-        pid = layer.window.pid
-        if not any(one.pid == pid for one in self._applications.values()):  # it may be new since the last look
-            for ref in (yield from of_process(list(self._applications), pid)):
-                yield from self._known(ref)
-        for application in [one for one in self._applications.values() if one.pid == pid]:
-            return (yield from look(self._lookup(application, layer)))
+    def _looking(self, layer: Layer, layers: list[Layer], look: Look[T]) -> Question[T | None]:
         # The bus of a sandbox has PID 0 for programs outside of it: title and size identify their windows.
-        for ref in (yield from of_process(list(self._applications), 0)):
-            yield from self._known(ref)
-        for application in [one for one in self._applications.values() if one.pid == 0]:
-            found = yield from look(self._lookup(application, layer))
-            if found is not None:
-                return found
+        for pid in (layer.window.pid, 0):
+            if pid == 0 or all(one.pid != pid for one in self._applications.values()):  # new since the last look
+                for ref in (yield from applications.of_process(list(self._applications), pid)):
+                    yield from self._known(ref)
+            for application in [one for one in self._applications.values() if one.pid == pid]:
+                found = yield from look(Lookup(application, layer, layers, self._seen, self._elements))
+                if found is not None or pid != 0:
+                    return found
         return None
 
 

@@ -10,24 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from agent.core.geometry import Region
-from agent.desktop.trees import roles
-from agent.desktop.trees.bus import Body, Question
+from agent.desktop.trees import roles, tree
+from agent.desktop.trees.bus import Body, Call, Question
 from agent.desktop.trees.roles import has, numbers
-from agent.desktop.trees.tree import (
-    _DEEPEST,
-    _MOST_NODES,
-    WINDOW,
-    Node,
-    Ref,
-    children,
-    extents,
-    move,
-    refs,
-    region_of,
-    states_of,
-    text_of,
-)
-from agent.desktop.trees.wire import Call
+from agent.desktop.trees.tree import Node, Ref
 
 _LISTS = numbers("list")
 _PLACED = roles.CONTROLS | roles.CONTAINERS | roles.SCROLL_PANES
@@ -60,9 +46,9 @@ def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
     if not reply or not reply[0]:
         return None
     known: dict[Ref, Node] = {}
-    for ref, _, parent, _, count, _, name, role, described, states in reply[0][:_MOST_NODES]:
-        texts = [text_of(("s", text)) for text in (name, described)]
-        node = Node(tuple(ref), role, texts[0], states_of((states,)), None, tuple(parent), [], count, texts[1])
+    for ref, _, parent, _, count, _, name, role, described, states in reply[0][: tree.MOST_NODES]:
+        texts = [tree.text_of(("s", text)) for text in (name, described)]
+        node = Node(tuple(ref), role, texts[0], tree.states_of((states,)), None, tuple(parent), [], count, texts[1])
         known[node.ref] = node
     for node in known.values():
         if node.parent in known and node.parent != node.ref:
@@ -81,7 +67,7 @@ def cached(
     known: dict[Ref, Node] = {}
     asked: set[Ref] = set()
     answered: set[Ref] = set()  # a busy application may not answer; then it is asked again the next time
-    for _ in range(_DEEPEST):
+    for _ in range(tree.DEEPEST):
         nodes = yield from listed(application)
         if nodes is None:
             return None
@@ -94,15 +80,15 @@ def cached(
             and node.ref not in asked
             and not ((before := unfolded.get(node.ref)) is not None and before.is_enough(node))
         ]
-        if not fresh or len(known) >= _MOST_NODES:
+        if not fresh or len(known) >= tree.MOST_NODES:
             break
-        for _ in range(_DEEPEST):  # down to the leaves, before all of them are read again
-            replies = yield [children(ref) for ref in fresh]
+        for _ in range(tree.DEEPEST):  # down to the leaves, before all of them are read again
+            replies = yield [tree.children(ref) for ref in fresh]
             asked.update(fresh)
             answered.update(ref for ref, reply in zip(fresh, replies, strict=True) if reply is not None)
-            below = [ref for reply in replies for ref in refs(reply)]
+            below = [ref for reply in replies for ref in tree.refs(reply)]
             fresh = [ref for ref in below if ref not in known and ref not in asked]
-            if not fresh or len(asked) > _MOST_NODES:
+            if not fresh or len(asked) > tree.MOST_NODES:
                 break
     for ref in [ref for ref in unfolded if ref not in known]:
         del unfolded[ref]
@@ -129,7 +115,7 @@ def placed(
     asked: list[Node] = []
     waiting = [(known[frame], False)] if frame in known else []
     seen = {frame}
-    while waiting and len(below) < _MOST_NODES:
+    while waiting and len(below) < tree.MOST_NODES:
         node, within = waiting.pop()  # `within`: whether it is part of a button or the like
         if node.ref != frame:
             below.append(node)
@@ -139,15 +125,15 @@ def placed(
         fresh = [ref for ref in node.children if ref not in seen and has(known[ref].states, roles.VISIBLE)]
         seen.update(fresh)
         waiting += [(known[ref], within) for ref in reversed(fresh)]
-    replies: list[Body] = yield [extents(node.ref, WINDOW) for node in asked]
+    replies: list[Body] = yield [tree.extents(node.ref, tree.WINDOW) for node in asked]
     for node, reply in zip(asked, replies, strict=True):
-        node.box = region_of(reply, left, top)
+        node.box = tree.region_of(reply, left, top)
     moved: dict[Ref, tuple[int, int]] = {}
     for window in popovers:
         sized = (node for node in below if node.ref not in moved and node.box and node.box.size == window.size)
         if (root := next(sized, None)) is not None and root.box is not None:
             moved[root.ref] = window.left - root.box.left, window.top - root.box.top
-            move(map(known.__getitem__, inside(known, root)), *moved[root.ref])
+            tree.move(map(known.__getitem__, inside(known, root)), *moved[root.ref])
             root.role = roles.POPUP_MENU
     opened = {ref for root in moved for ref in inside(known, known[root])}
     closed = {

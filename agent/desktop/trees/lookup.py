@@ -6,31 +6,13 @@ from dataclasses import dataclass, replace
 from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.elements import FieldText
 from agent.desktop.protocol.windows import Layer
-from agent.desktop.trees import gtk4, roles
+from agent.desktop.trees import gtk4, roles, tree
 from agent.desktop.trees.applications import Application, matching, origin_of, windows_of
 from agent.desktop.trees.bus import Question
-from agent.desktop.trees.contents import clicked
-from agent.desktop.trees.hits import descend, reply_ref
-from agent.desktop.trees.outline import Seen, element_of, states_of
+from agent.desktop.trees.contents import clicked, descend, reply_ref
 from agent.desktop.trees.roles import has
-from agent.desktop.trees.shape import Draft, Tree, smallest_at
-from agent.desktop.trees.tree import (
-    WINDOW,
-    Node,
-    Ref,
-    below,
-    details,
-    extents,
-    getter,
-    hit,
-    method,
-    move,
-    refs,
-    region_of,
-    variant,
-    walked,
-)
-from agent.desktop.trees.tree import states_of as bits_of
+from agent.desktop.trees.shape import Draft, Seen, Tree, element_of, smallest_at, states_of
+from agent.desktop.trees.tree import Node, Ref
 from agent.screen.outline import Element
 
 #: Levels above the hit node that are searched for a control.
@@ -50,6 +32,7 @@ class Lookup:
 
     application: Application
     layer: Layer
+    layers: Sequence[Layer]  # all layers of the desktop
     seen: Sequence[Seen]  # the windows of the last full read
     known: Mapping[Ref, Element]  # the elements of the last full read, by their nodes
 
@@ -73,7 +56,7 @@ class Lookup:
             origin = origins.get(start, layer.surface or (0, 0))
             path = yield from self._path(start, point, origin)
             if layer.helper and start not in popups:
-                nodes = yield from details(path)
+                nodes = yield from tree.details(path)
                 if not any(node.role in roles.POPUPS for node in nodes):
                     continue
             if path:
@@ -88,18 +71,18 @@ class Lookup:
         draft = smallest_at(own_drafts, point)
         return self.known.get(draft.node.ref) if draft is not None else None
 
-    def focused(self, layers: Sequence[Layer]) -> Question[Element | None]:
-        """Return the element that has the focus; None if the application does not say. `layers` are all layers."""
-        found = yield from self._with_focus(layers)
+    def focused(self) -> Question[Element | None]:
+        """Return the element that has the focus; None if the application does not say."""
+        found = yield from self._with_focus()
         if found is None:
             return None
         node, frame = found
         origin = origin_of(self.application, self.layer, frame)
         if self.application.is_gtk4:
-            [box] = yield [extents(node.ref, WINDOW)]
-            node.box = region_of(box, *origin)
+            [box] = yield [tree.extents(node.ref, tree.WINDOW)]
+            node.box = tree.region_of(box, *origin)
         else:
-            move([node], *origin)
+            tree.move([node], *origin)
         name = Tree(node.ref, [], class_names=self.application.is_gtk4).name(node)
         draft = Draft(node, node.role, name, node.box or self.layer.box)
         before = self.known.get(node.ref)
@@ -107,19 +90,19 @@ class Lookup:
             before = replace(before, role=roles.role_name(node.role), states=states_of(draft), value=None)
         return (yield from _addressed(before or element_of(self.layer, draft, 0), node.ref))
 
-    def text(self, layers: Sequence[Layer]) -> Question[FieldText | None]:
+    def text(self) -> Question[FieldText | None]:
         """Return the text and selection of the focused field; None if unknown."""
-        found = yield from self._with_focus(layers)
+        found = yield from self._with_focus()
         if found is None or found[0].role == roles.PASSWORD:
             return None
         ref = found[0].ref
         caret, selection = yield [
-            getter(ref, "Text", "CaretOffset"),
-            method(ref, "Text", "GetSelection", "ii", "i", 0),
+            tree.getter(ref, "Text", "CaretOffset"),
+            tree.method(ref, "Text", "GetSelection", "ii", "i", 0),
         ]
-        at = variant(caret, "i")
+        at = tree.variant(caret, "i")
         first = max(0, (at or 0) - _LONGEST_TEXT // 2)
-        [text] = yield [method(ref, "Text", "GetText", "s", "ii", first, first + _LONGEST_TEXT)]
+        [text] = yield [tree.text_between(ref, first, first + _LONGEST_TEXT)]
         if not text or at is None or not 0 <= at - first <= len(str(text[0])):
             return None
         read, at = str(text[0]), at - first
@@ -128,22 +111,22 @@ class Lookup:
         selects = found[0].role != roles.TERMINAL and 0 <= start < end <= len(read)
         return FieldText(read, start, end) if selects else FieldText(read, at, at)
 
-    def fields(self, layers: Sequence[Layer]) -> Question[list[str] | None]:
+    def fields(self) -> Question[list[str] | None]:
         """Return the texts of the fields of the window, or of the pages that it shows; None if they are unknown."""
-        frame = yield from self._frame(layers)
+        frame = yield from self._frame()
         if frame is None or self.application.is_gtk4 or not self.application.matches:
-            focused = yield from self.text(layers)
+            focused = yield from self.text()
             return None if focused is None else [focused.text]
-        [pages] = yield [below(frame.ref, _MOST, roles.SHOWING, role=roles.DOCUMENT_WEB)]
-        fields = yield [below(ref, _MOST, roles.EDITABLE) for ref in refs(pages, _MOST) or [frame.ref]]
-        found = yield from details([ref for reply in fields for ref in refs(reply, _MOST)])
+        [pages] = yield [tree.below(frame.ref, _MOST, roles.SHOWING, role=roles.DOCUMENT_WEB)]
+        fields = yield [tree.below(ref, _MOST, roles.EDITABLE) for ref in tree.refs(pages, _MOST) or [frame.ref]]
+        found = yield from tree.details([ref for reply in fields for ref in tree.refs(reply, _MOST)])
         open_ones = [node.ref for node in found if node.role not in (roles.PASSWORD, roles.TERMINAL)]
-        texts = yield [method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT) for ref in open_ones]
+        texts = yield [tree.text_between(ref, 0, _LONGEST_TEXT) for ref in open_ones]
         return [str(text[0]) for text in texts if text]
 
-    def dialogs(self, layers: Sequence[Layer]) -> Question[list[str] | None]:
+    def dialogs(self) -> Question[list[str] | None]:
         """Return the texts of the dialogs that are drawn inside the window, such as a page's; None if unknown."""
-        frame = yield from self._frame(layers)
+        frame = yield from self._frame()
         if frame is None:
             return None
         if self.application.is_gtk4:
@@ -154,20 +137,22 @@ class Lookup:
             return [part.name for part in parts if part.name and has(part.states, roles.VISIBLE)]
         if not self.application.matches:
             return None
-        replies = yield [below(frame.ref, _MOST, roles.SHOWING, role=role) for role in sorted(roles.DIALOGS)]
-        dialogs = [ref for reply in replies for ref in refs(reply, _MOST) if ref != frame.ref]
-        replies = yield [below(ref, _WALKED, roles.SHOWING) for ref in dialogs]
-        nodes = yield from details([*dialogs, *(ref for reply in replies for ref in refs(reply, _WALKED))][:_WALKED])
-        texts = yield [method(one.ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT) for one in nodes if not one.name]
+        replies = yield [tree.below(frame.ref, _MOST, roles.SHOWING, role=role) for role in sorted(roles.DIALOGS)]
+        dialogs = [ref for reply in replies for ref in tree.refs(reply, _MOST) if ref != frame.ref]
+        replies = yield [tree.below(ref, _WALKED, roles.SHOWING) for ref in dialogs]
+        nodes = yield from tree.details(
+            [*dialogs, *(ref for reply in replies for ref in tree.refs(reply, _WALKED))][:_WALKED]
+        )
+        texts = yield [tree.text_between(one.ref, 0, _LONGEST_TEXT) for one in nodes if not one.name]
         return [*(one.name for one in nodes if one.name), *(str(text[0]) for text in texts if text)]
 
-    def page(self, layers: Sequence[Layer]) -> Question[str | None]:
+    def page(self) -> Question[str | None]:
         """Return the address of the page that the window shows, the outermost one; None if it shows none."""
-        frame = yield from self._frame(layers)
+        frame = yield from self._frame()
         if frame is None or not self.application.matches:
             return None
-        [pages] = yield [below(frame.ref, _MOST, roles.SHOWING, role=roles.DOCUMENT_WEB)]
-        replies = yield [method(ref, "Document", "GetAttributes", "a{ss}") for ref in refs(pages, _MOST)[:1]]
+        [pages] = yield [tree.below(frame.ref, _MOST, roles.SHOWING, role=roles.DOCUMENT_WEB)]
+        replies = yield [tree.method(ref, "Document", "GetAttributes", "a{ss}") for ref in tree.refs(pages, _MOST)[:1]]
         attributes = dict(replies[0][0]) if replies and replies[0] else {}
         return attributes.get("URI") or attributes.get("DocURL")  # Chromium, Firefox
 
@@ -179,7 +164,7 @@ class Lookup:
             return path
         if self.layer.helper:
             return []  # GTK 4 does not know where a popover is
-        [reply] = yield [hit(start, x - origin[0], y - origin[1], WINDOW)]
+        [reply] = yield [tree.hit(start, x - origin[0], y - origin[1], tree.WINDOW)]
         found = reply_ref(reply)
         return [] if found is None else [found]
 
@@ -189,7 +174,7 @@ class Lookup:
             element = self.known.get(ref)
             if element is not None and (element.role in _CONTROLS or "clickable" in element.states):
                 element = yield from _addressed(element, ref)
-                for node in (yield from details([ref])):
+                for node in (yield from tree.details([ref])):
                     if node.role in roles.CONTROLS:
                         clickable = "clickable" in element.states
                         draft = Draft(node, node.role, element.name, element.box, clickable=clickable)
@@ -197,7 +182,7 @@ class Lookup:
                 return replace(element, trusted=True)
         chain = yield from _chain(path, start)
         if not self.application.is_gtk4:
-            move(chain, *origin)
+            tree.move(chain, *origin)
         if not chain:
             return None
         control, takes = next((node for node in chain if node.role in roles.CONTROLS), None), False
@@ -213,8 +198,8 @@ class Lookup:
         draft.name = draft.name or next((name(one) for one in chain if name(one)), "")
         return (yield from _addressed(element_of(self.layer, draft, 0), node.ref))
 
-    def _with_focus(self, layers: Sequence[Layer]) -> Question[tuple[Node, Node] | None]:
-        frame = yield from self._frame(layers)
+    def _with_focus(self) -> Question[tuple[Node, Node] | None]:
+        frame = yield from self._frame()
         if frame is None:
             return None
         nodes = yield from self._saying_focused(frame.ref)
@@ -223,9 +208,9 @@ class Lookup:
             return None
         return max(reversed(nodes), key=lambda one: (one.role == roles.PASSWORD, one.role in roles.FIELDS)), frame
 
-    def _frame(self, layers: Sequence[Layer]) -> Question[Node | None]:
+    def _frame(self) -> Question[Node | None]:
         frames = yield from windows_of(self.application)
-        found, own = matching(frames, layers, self.application.pid), self.layer.window.id
+        found, own = matching(frames, self.layers, self.application.pid), self.layer.window.id
         return next((one for one in frames if one.ref in found and found[one.ref].window.id == own), None)
 
     def _saying_focused(self, frame: Ref) -> Question[list[Node]]:
@@ -233,39 +218,43 @@ class Lookup:
         if self.application.is_gtk4:
             cache = (yield from gtk4.listed(self.application.ref)) or {}
             node_refs = gtk4.inside(cache, cache[frame]) if frame in cache else ()
-            return (yield from details([ref for ref in node_refs if has(cache[ref].states, roles.FOCUSED)][:_MOST]))
+            return (
+                yield from tree.details([ref for ref in node_refs if has(cache[ref].states, roles.FOCUSED)][:_MOST])
+            )
         if self.application.matches:
-            [body] = yield [below(frame, _MOST, roles.FOCUSED)]
+            [body] = yield [tree.below(frame, _MOST, roles.FOCUSED)]
             if body is not None:
-                return (yield from details(refs(body, _MOST)))
+                return (yield from tree.details(tree.refs(body, _MOST)))
         # Qt: most likely the focus is on a node that is known from the last read.
         lately = [node for one in self.seen if one.tree.frame == frame for node in one.tree.nodes.values()]
         candidates = [node.ref for node in lately if has(node.states, roles.FOCUSABLE)]
-        replies = yield [method(ref, "Accessible", "GetState", "au") for ref in candidates]
-        having = [ref for ref, reply in zip(candidates, replies, strict=True) if has(bits_of(reply), roles.FOCUSED)]
+        replies = yield [tree.method(ref, "Accessible", "GetState", "au") for ref in candidates]
+        having = [
+            ref for ref, reply in zip(candidates, replies, strict=True) if has(tree.states_of(reply), roles.FOCUSED)
+        ]
         if having:
-            return (yield from details(having[:_MOST]))
-        return (yield from walked(frame, _WALKED))
+            return (yield from tree.details(having[:_MOST]))
+        return (yield from tree.walked(frame, _WALKED))
 
 
 def _addressed(element: Element, ref: Ref) -> Question[Element]:
     """Return a link with its address for a value; any other element as it is."""
     if element.role != "link":
         return element
-    [reply] = yield [method(ref, "Hyperlink", "GetURI", "s", "i", 0)]
+    [reply] = yield [tree.method(ref, "Hyperlink", "GetURI", "s", "i", 0)]
     return replace(element, value=str(reply[0])[:_LONGEST_TEXT] if reply else None)
 
 
 def _chain(path: Sequence[Ref], start: Ref) -> Question[list[Node]]:
     """Return the nodes of a path, the deepest first, and their ancestors up to a control."""
-    nodes = list(reversed((yield from details(path))))
+    nodes = list(reversed((yield from tree.details(path))))
     for _ in range(_CLIMB):
         parent = nodes[-1].parent if nodes else None
         if parent is None or parent == start:
             break
         if any(node.ref == parent or node.role in roles.CONTROLS for node in nodes):
             break
-        nodes += yield from details([parent])
+        nodes += yield from tree.details([parent])
         if nodes[-1].ref != parent or nodes[-1].role in roles.WINDOWS:
             break
     return nodes

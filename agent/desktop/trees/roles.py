@@ -52,7 +52,6 @@ PASSWORD = _NUMBER["password text"]
 COMBO_BOX = _NUMBER["combo box"]
 TERMINAL = _NUMBER["terminal"]
 DOCUMENT_WEB = _NUMBER["document web"]
-APPLICATION = _NUMBER["application"]
 MENU_BAR = _NUMBER["menu bar"]
 SCROLL_BAR = _NUMBER["scroll bar"]
 ALIKE = (  # some toolkits have two nested nodes for one thing, with roles of the same set

@@ -12,8 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent.desktop.trees.bus import DBUS, Body, Bus, Limits
-from agent.desktop.trees.wire import Call
+from agent.desktop.trees.bus import DBUS, Body, Bus, Call, Limits
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError
 from foundation.files import read_json_object, write_atomically
@@ -46,14 +45,10 @@ def session_bus(environ: Mapping[str, str]) -> str:
 
 
 def buses(session: str, display_address: str = "") -> Iterator[str]:
-    """Yield the possible addresses of the accessibility bus, the best first.
+    """Yield the possible addresses of the accessibility bus, the best first. Raises EnvironmentLacksError.
 
-    Args:
-        session: the address of the session bus, which starts the service if necessary; "" for none.
-        display_address: the address that the display announces for its own applications; "" for none.
-
-    Raises:
-        EnvironmentLacksError: the session bus accepts no connection.
+    `session` is the address of the session bus, which starts the service if necessary, and `display_address` the one
+    that the display announces for its own applications; "" for none.
     """
     if display_address:
         yield display_address

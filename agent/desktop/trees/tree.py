@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from agent.core.geometry import Region
-from agent.desktop.trees.bus import Body, Question, together
+from agent.desktop.trees.bus import Array, Body, Call, Question, together
 from agent.desktop.trees.roles import MENU_BAR, SHOWING, TABLES, VISIBLE, has
-from agent.desktop.trees.wire import Array, Call
 
 #: A node: the application's name on the bus, and the object's path there.
 Ref: TypeAlias = tuple[str, str]
@@ -19,9 +18,9 @@ ROOT = "/org/a11y/atspi/accessible/root"
 NULL = "/org/a11y/atspi/null"
 SCREEN, WINDOW = 0, 1  # what coordinates are relative to
 #: Nodes read per window, and children per node: the largest window measured shows 270 nodes.
-_MOST_NODES = 3000
+MOST_NODES = 3000
 _MOST_CHILDREN = 400
-_DEEPEST = 60
+DEEPEST = 60
 #: No screen is larger. Toolkits return coordinates far beyond this for "nowhere".
 _FARTHEST = 65536
 #: Characters of a name that are kept; it is cut much shorter when it is shown.
@@ -58,11 +57,6 @@ def getter(ref: Ref, interface: str, name: str) -> Call:
     return Call(*ref, _PROPERTIES, "Get", "v", "ss", (_A11Y + interface, name))
 
 
-def all_of(ref: Ref, interface: str) -> Call:
-    """Build a call for all properties of an interface."""
-    return Call(*ref, _PROPERTIES, "GetAll", "a{sv}", "s", (_A11Y + interface,))
-
-
 def extents(ref: Ref, coordinates: int) -> Call:
     """Build a call for a node's box."""
     return method(ref, "Component", "GetExtents", "(iiii)", "u", coordinates)
@@ -71,6 +65,11 @@ def extents(ref: Ref, coordinates: int) -> Call:
 def hit(ref: Ref, x: int, y: int, coordinates: int) -> Call:
     """Build a call for the descendant of a node at a point."""
     return method(ref, "Component", "GetAccessibleAtPoint", "(so)", "iiu", x, y, coordinates)
+
+
+def text_between(ref: Ref, first: int, last: int) -> Call:
+    """Build a call for a part of a node's text."""
+    return method(ref, "Text", "GetText", "s", "ii", first, last)
 
 
 def children(ref: Ref) -> Call:
@@ -141,8 +140,9 @@ def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")
 
 
 def _node(ref: Ref, properties: Sequence[str]) -> Question[Node | None]:
+    all_properties = Call(*ref, _PROPERTIES, "GetAll", "a{sv}", "s", (f"{_A11Y}Accessible",))
     *replies, role, states, box = yield [
-        *([getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]),
+        *([getter(ref, "Accessible", name) for name in properties] or [all_properties]),
         method(ref, "Accessible", "GetRole", "u"),
         method(ref, "Accessible", "GetState", "au"),
         extents(ref, SCREEN),
@@ -164,17 +164,17 @@ def _node(ref: Ref, properties: Sequence[str]) -> Question[Node | None]:
 
 def matched(frame: Ref) -> Question[list[Node] | None]:
     """Return all visible nodes of a window in tree order; None if the toolkit does not use ATK's bridge."""
-    [found] = yield [below(frame, _MOST_NODES, SHOWING, VISIBLE)]
+    [found] = yield [below(frame, MOST_NODES, SHOWING, VISIBLE)]
     if found is None:
         return None
-    return (yield from details((ref for ref in refs(found, _MOST_NODES) if ref != frame), ()))
+    return (yield from details((ref for ref in refs(found, MOST_NODES) if ref != frame), ()))
 
 
-def walked(frame: Ref, most: int = _MOST_NODES) -> Question[list[Node]]:
+def walked(frame: Ref, most: int = MOST_NODES) -> Question[list[Node]]:
     """Return all visible nodes of a window by walking down from the top. Below a hidden node, all are hidden (Qt)."""
     found: dict[Ref, Node] = {}
     level, seen = [frame], {frame}
-    for _ in range(_DEEPEST):
+    for _ in range(DEEPEST):
         known = yield from details(level, ("Name", "ChildCount"))
         found |= {node.ref: node for node in known}
         # Spreadsheets claim millions of children.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from foundation.chat_stream import AnswerReader
 from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.json_lines import JsonLines
+from foundation.files import JsonLines
 from serverctl.load.batch.lines import Fit, ImageError, Index, LineError, Request, parse_request, prepare
 from serverctl.load.client import TRANSIENT, Endpoint, Failure, ServerGoneError, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped

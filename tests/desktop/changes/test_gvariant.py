@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.desktop.changes.gvariant import serialized, text_of
+from agent.desktop.changes.dconf import serialized, text_of
 
 TEXTS = [
     "'prefer-dark'", '"it\'s\\n\\u200b é"', "uint32 480", "1.1000000000000001", "true", "@as []", "b'hi'",

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.desktop.changes import home as homes
+from agent.desktop.changes import files as homes
 from agent.desktop.changes.files import Files
-from agent.desktop.changes.home import Home
 
 
 @pytest.fixture
@@ -21,15 +20,14 @@ def watch(tmp_path: Path) -> Iterator[Callable[..., "Watched"]]:
 
     yield begin
     for watched in opened:
-        watched.home.close()
+        watched.files.close()
 
 
 class Watched:
     def __init__(self, root: Path, without: tuple[Path, ...] = ()) -> None:
         self.root = root
-        self.home = Home(root, without, lambda: False)
-        self.home.begin()
-        self.files = Files(self.home)
+        self.files = Files(root, without, lambda: False)
+        self.files.begin()
 
     def told(self) -> dict[str, tuple[str | None, str | None]]:
         return {change.what.removeprefix("~/"): (change.before, change.after) for change in self.files.changes()}
@@ -169,7 +167,7 @@ def test_a_system_that_lets_nobody_watch_is_told_and_costs_nothing_else(tmp_path
 
     monkeypatch.setattr(homes.INotify, "add_watch", refuse)
     watched = watch()
-    assert "max_user_watches" in watched.home.remark
+    assert "max_user_watches" in watched.files.remark
     assert watched.told() == {}
 
 

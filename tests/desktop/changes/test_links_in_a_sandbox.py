@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.core.changes import CannotPutBackError
 from agent.desktop.changes import put_back as module
-from agent.desktop.changes.put_back import CannotPutBackError, confined_path, move_to_trash, put_back, standing
+from agent.desktop.changes.put_back import confined_path, move_to_trash, put_back, standing
 from agent.desktop.programs import MARK
 
 

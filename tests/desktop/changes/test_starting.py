@@ -9,7 +9,7 @@ import pytest
 from agent.core.changes import Change
 from agent.desktop.changes import witness as witnesses
 from agent.desktop.changes.witness import LinuxWitness, WindowChanges
-from agent.desktop.guard.our_page import serve_page
+from agent.desktop.guard.own_windows import serve_page
 from agent.desktop.linux import bus
 from agent.desktop.protocol.windows import Window, Windows
 from foundation.errors import EnvironmentLacksError
