@@ -161,6 +161,10 @@ def test_every_named_key_but_none_else_can_be_pressed() -> None:
     assert keymap.of_key("é") is None
     keymap.add("é")
     assert keymap.of_key("é") == keymap.of_character("é")
+    assert keymap.of_key("+") is None
+    keymap.add("+", as_keys=True)
+    assert keymap.of_key("+") is not None and not keymap.of_key("+").shift
+    assert keymap.of_character("+").shift
 
 
 def test_a_layout_without_changes_needs_no_spare_keys() -> None:

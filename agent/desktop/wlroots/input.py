@@ -44,12 +44,16 @@ class Keymap:
     def __init__(self) -> None:
         self._spare: dict[str, int] = {}  # characters on the first spare keys
 
-    def add(self, characters: Iterable[str]) -> bool:
+    def add(self, characters: Iterable[str], *, as_keys: bool = False) -> bool:
         """Add all these characters (see `portions` for how many fit). Return whether the keymap changed.
 
         If there is no room beside earlier ones, these are forgotten.
+
+        Args:
+            characters: those to add.
+            as_keys: also add what the layout has with shift only: the + of ctrl++ comes without one.
         """
-        wanted = dict.fromkeys(one for one in characters if not _is_there(one))
+        wanted = dict.fromkeys(one for one in characters if not (self.of_key(one) if as_keys else _is_there(one)))
         fresh = [one for one in wanted if one not in self._spare]
         if len(self._spare) + len(fresh) > len(_SPARE):
             self._spare, fresh = {}, [*wanted]
@@ -166,7 +170,7 @@ class WlrootsInput(WaylandInput):
             self._releaser.tell(f"+{_BUTTONS[press.name]}")
             self._point(_BUTTON, "uu", _BUTTONS[press.name], 1)
         else:
-            self._add([press.name] if len(press.name) == 1 else [])
+            self._add([press.name] if len(press.name) == 1 else [], as_keys=True)
             stroke = self._keymap.of_key(press.name)
             if stroke is None:
                 raise ActionFailedError(f"this keyboard has no key {press.name!r}: use type for text")
@@ -244,8 +248,8 @@ class WlrootsInput(WaylandInput):
         held = sum(EVDEV["modifiers"].get(name, 0) for name in set(self._down.values()))
         self._connection.request(self._keyboard, _MODIFIERS, "uuuu", held, 0, self._locked, 0)
 
-    def _add(self, characters: Sequence[str] | str) -> None:
-        if self._keymap.add(characters):
+    def _add(self, characters: Sequence[str] | str, *, as_keys: bool = False) -> None:
+        if self._keymap.add(characters, as_keys=as_keys):
             self._send_keymap()
             self._send_modifiers()  # a new keymap starts without modifiers
 
