@@ -57,9 +57,9 @@ class Record(BaseModel):
 
 
 def _place(data: Any, path: _Path) -> _Path:
-    """Return the path; or if a table on the path lacks the next name, the path of that table."""
+    """Return the path; or if a table or list on the path lacks the next name, the path of that one."""
     for depth, name in enumerate(path):
-        if isinstance(data, dict) and name not in data:
+        if name not in (data if isinstance(data, dict) else range(len(data))):
             return path[:depth]
         data = data[name]
     return path

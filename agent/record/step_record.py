@@ -1,6 +1,6 @@
 """A step of a run, which is a line of `steps.jsonl`, and each of its actions with what became of it."""
 
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -272,7 +272,7 @@ class StepRecord(ActionRecord):
     images: list[ImageRecord] = []
     viewport: ViewportRecord | None = None
     #: boxes of the elements that the model may name by number, each as left, top, width, height
-    boxes: dict[Text, tuple[int, int, int, int]] = {}
+    boxes: dict[Text, Annotated[tuple[int, int, int, int], Field(strict=False)]] = {}  # JSON has lists, no tuples
     by: Text = "actor"  # the role of the model that decided: "actor", or "relief" while another one works in its place
     answers: list[AnswerRecord] = []  # all tries; the last one counts
     thought: Text = ""
