@@ -42,7 +42,7 @@ def differences(name: str, real: dict[str, Any]) -> str:
         f"{part}: {way} {names}" for way in ("came", "went") for part, names in getattr(found, way).items() if names
     ]
     lines = "\n".join([*told, *found.changed])
-    return lines and f"configs/vllm/{name}.json: scripts/dump-vllm-parser {name} --write\n{lines}"
+    return lines and f"configs/vllm/{name}.json: .venv/bin/python scripts/dump-vllm-parser {name} --write\n{lines}"
 
 
 def test_the_snapshot_of_0_33_is_what_the_parser_of_its_wheel_says(vllm_python: Path, vllm_033: Path) -> None:
