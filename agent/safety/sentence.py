@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -24,8 +25,14 @@ _WORD = re.compile(r"[^\W_]+")
 #: Two words are equal up to their endings if they begin with the same letters: at least _STEM, and all but _ENDING of
 #: the shorter word. Their lengths may differ by _LONGEST_ENDING.
 _STEM, _ENDING, _LONGEST_ENDING = 4, 2, 4
-#: Words, and the signs that end a sentence or part it. The dot of a host, a number or a title (Mr.) does not.
-_TOKEN = re.compile(r"[^\W_]+|(?<!\bmr)(?<!\bms)(?<!\bmrs)(?<!\bdr)(?<!\bst)[.,;!?](?=\s|$)|\n")
+#: The end of a sentence. The dot of a host, a number or a title (Mr.) is none.
+_STOP = re.compile(r"(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!\bdr\.)(?<!\bst\.)(?<=[.;!?…])\s+", re.IGNORECASE)
+#: What follows a colon is content, as a quotation is; after one or two words it is the deed ("In Writer: print it").
+_CONTENT = re.compile(r"(\S+\s+\S+\s+\S+):\s.*")
+#: Words, and the sign that parts a sentence.
+_TOKEN = re.compile(r"[^\W_]+|,(?=\s|$)")
+#: Names: words with a capital within a sentence.
+_NAME = re.compile(r"(?<=[\w,] )[A-Z]\w+")
 #: Scripts that do not separate words with spaces, and Hangul, whose endings are written onto the word (here as `plain`
 #: leaves it, taken apart).
 _UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u1100-\u11ff]")
@@ -54,8 +61,10 @@ class Sentence:
         called = _captions(action, seen)
         if not called or any(not one or self._done[one] >= self._times(one) for one in called):
             return frozenset(facts)
-        facts.add("in your words")
-        if self._orders(called[0]) and self._sees_object(called[0], action, seen):
+        orders = self._orders(called[0], _visible(action, seen))
+        if orders or not any(one.role == "push button" for one in seen.elements):
+            facts.add("in your words")
+        if orders and self._sees_object(called[0], action, seen):
             facts.add("in your words, with its object")
         return frozenset(facts)
 
@@ -72,31 +81,39 @@ class Sentence:
             return 1
         if _UNDIVIDED.search(caption):
             return _bare(self._wish()).count(caption)
-        commanded = [word for clause in self._clauses() for word in clause if word not in _listed("common")]
+        clauses = [clause for sentences in self._lines() for sentence in sentences for clause in sentence.clauses]
+        commanded = [word for clause in clauses for word in clause if word not in _listed("common")]
         counts = [sum(_same(one, other) for other in commanded) for one in _content(caption)]
         return min(counts, default=0)
 
-    def _orders(self, caption: str) -> bool:
-        """Whether a caption is the deed of a clause, and no noun in it: "translate the post" orders no posting.
+    def _orders(self, caption: str, visible: Sequence[str]) -> bool:
+        """Whether a caption is a deed that the instruction orders for now, and no noun: not "translate the post".
 
-        The deed is the clause's first word. Where that is an article or the like, it is an infinitive at the end ("die
-        Mail senden"). After "click" and the like it may be any word.
+        What is said after that sentence may take it back ("Scratch that"), unless it goes on ("Then ...").
         """
         if caption in map(_bare, _QUOTED.findall(self._wish())) or _UNDIVIDED.search(caption):
             return True
-        deeds = []
-        for first, *others in filter(None, self._clauses()):
-            if first not in _listed("common"):
-                deeds += [first, *(others if first in _listed("pressing") else ())]
-            elif others and others[-1].endswith("en"):
-                deeds.append(others[-1])
-        return any(_same(one, deed) for one in _content(caption) for deed in deeds)
+        english = not _listed("english").isdisjoint(_WORD.findall(plain(self.text)))
+        objects = [*visible, *map(plain, _NAME.findall(self.text))]
+        return any(
+            _is_same_deed(one, deed)
+            for sentences in self._lines()
+            for number, sentence in enumerate(sentences)
+            if all(later.goes_on for later in sentences[number + 1 :])
+            for clause in sentence.clauses
+            for deed in _deeds(clause, objects, english=english)
+            for one in _content(caption)
+        )
 
     def _wish(self) -> str:
-        """Return the instruction without a question at its beginning, which asks for no press."""
-        first = _WORD.search(plain(self.text))
-        asks = first is not None and first[0] in _listed("asking")
-        return self.text.partition("?")[2] if asks else self.text
+        """Return the instruction without its questions and what stands behind a colon: they ask for no press."""
+        lines = _CONTENT.sub(r"\1 ", self.text).splitlines()
+        return "\n".join(" ".join(one for one in _STOP.split(line) if not _is_question(one)) for line in lines)
+
+    def _lines(self) -> list[list["_Part"]]:
+        """Return the sentences of each line of the wish."""
+        lines = _QUOTED.sub(" ", self._wish()).splitlines()
+        return [[_part(plain(one)) for one in _STOP.split(line)] for line in lines]
 
     def _withholds(self) -> bool:
         """Whether the instruction denies something, sets a condition or wants to be asked, anywhere in its text."""
@@ -106,58 +123,15 @@ class Sentence:
         spaced = f" {' '.join(_WORD.findall(plain(text)))} "
         return any(one in spaced if _UNDIVIDED.search(one) else f" {one} " in spaced for one in _listed("withholding"))
 
-    def _clauses(self) -> list[list[str]]:
-        """Return the words of each clause that tells this program to do something.
-
-        - A clause that begins with a verb of reading ("tell me", "find") only wants to know. After it, up to a stop, a
-          verb counts only with its object ("and send it", "and send the answer"): other words are nouns.
-        - What follows a relative ("that I can send", "which teams may invite") is somebody else's deed, up to a stop.
-        - A clause with a person in it ("I send it") is that person's deed, except "I want (you) to" at the beginning.
-        """
-        clauses: list[list[str]] = [[]]
-        commands = begins = True
-        reads = described = False
-        last = ""
-        parts = self._without_wish(_TOKEN.findall(plain(_QUOTED.sub(" ", self._wish()))))
-        for part, following in pairwise([*parts, ""]):
-            if not part[0].isalnum() or part in _listed("joining clauses") or (part == "i" and not begins):
-                clauses.append([])
-                begins = True
-                if part in ".;!?\n":
-                    commands, reads, described = True, False, False
-                continue
-            is_verb = begins and part not in _listed("common")
-            begins = False
-            if is_verb and part in _listed("reading"):
-                commands, reads = False, True
-                clauses[-1].append(part)
-            elif is_verb:  # "find and replace" has one object
-                commands = not reads or following in _listed("objects") or last in _listed("reading")
-            last = part
-            if part in _listed("persons") and not described:
-                clauses[-1], commands = [], False
-            described = described or (part in _listed("relatives") and not is_verb)
-            if commands and not described:
-                clauses[-1].append(part)
-        return clauses
-
-    def _without_wish(self, parts: list[str]) -> list[str]:
-        """Leave out "I want (you) to", "ich möchte" and the like at the beginning."""
-        polite = _listed("wishing") | _listed("persons")
-        length = next((at for at, part in enumerate(parts) if part not in polite), len(parts))
-        return parts[length:] if _listed("wishing") & set(parts[:length]) else parts
-
     def _named(self) -> list[str]:
         """Return all significant words of the instruction."""
-        return _content(plain(_QUOTED.sub(" ", self._wish())))
+        words = _content(plain(_QUOTED.sub(" ", self._wish())))
+        return [one for one in words if one not in _listed("pressing")]
 
     def _sees_object(self, caption: str, action: Action[DesktopPoint], seen: Situation) -> bool:
         """Whether something else that the instruction names is visible there. True if it names nothing else."""
         others = [one for one in self._named() if not any(_same(one, word) for word in _content(caption))]
-        place = seen.focused if isinstance(action, TYPING) else seen.under
-        texts = [seen.asked, *(one.label for one in seen.elements), *((place.app, place.title) if place else ())]
-        visible_words = [word for text in texts for word in _content(plain(text))]
-        return not others or any(_same(one, other) for one in others for other in visible_words)
+        return not others or any(_same(one, other) for one in others for other in _visible(action, seen))
 
     def _quotes_chord(self, keys: tuple[str, ...]) -> bool:
         written = re.escape("+".join(keys)).replace(r"\+", r"\s?[+-]\s?")
@@ -166,6 +140,97 @@ class Sentence:
             and not self._withholds()
             and re.search(rf"(?<!\w){written}(?!\w)", self._wish(), re.IGNORECASE) is not None
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A sentence of the instruction."""
+
+    clauses: list[list[str]]  # the words of those that tell this program to do something
+    goes_on: bool  # it begins with "then" or the like
+
+
+def _part(sentence: str) -> _Part:
+    """Return a sentence's clauses.
+
+    - A clause that begins with a verb of reading ("tell me", "find") only wants to know. After it, up to a stop, a verb
+      counts only with its object ("and send it", "and send the answer"): other words are nouns.
+    - What follows a relative ("that I can send", "which teams may invite") is somebody else's deed, up to a stop.
+    - A clause with a person in it ("I send it") is that person's deed, except "I want (you) to" at the beginning.
+    """
+    clauses: list[list[str]] = [[]]
+    commands = begins = True
+    reads = described = False
+    last = ""
+    tokens = _TOKEN.findall(sentence)
+    for part, following in pairwise([*_without_wish(tokens), ""]):
+        if not part[0].isalnum() or part in _listed("joining clauses") or (part == "i" and not begins):
+            clauses.append([])
+            begins = True
+            continue
+        is_verb = begins and part not in _listed("common")
+        begins = False
+        if is_verb and part in _listed("reading"):
+            commands, reads = False, True
+            clauses[-1].append(part)
+        elif is_verb:  # "find and replace" has one object
+            commands = not reads or following in _listed("objects") or last in _listed("reading")
+        last = part
+        if part in _listed("persons") and not described:
+            clauses[-1], commands = [], False
+        if part in _listed("auxiliaries") and len(clauses[-1]) == 1:  # "Send will be done by Tom"
+            clauses[-1] = []
+        described = described or (part in _listed("relatives") | _listed("auxiliaries") and not is_verb)
+        if commands and not described:
+            clauses[-1].append(part)
+    return _Part(clauses, bool(tokens) and tokens[0] in _listed("joining clauses"))
+
+
+def _deeds(clause: Sequence[str], names: Sequence[str], *, english: bool) -> list[str]:
+    """Return the words of a clause that may be a deed to do now.
+
+    That is its first word. After an article it is an infinitive at the end ("die Mail senden"), after "click" and the
+    like any word. In English, where verbs are nouns as well, its object must follow: a pronoun or article, a
+    preposition, a name or the name of something visible ("Send is greyed out" has none). A time is not now.
+    """
+    clock = any(one.isdigit() and other.isdigit() for one, other in pairwise(clause))
+    if not clause or clock or _listed("times").intersection(clause):
+        return []
+    first, *others = clause
+    if first in _listed("common"):
+        return [one for one in others[-1:] if one.endswith("en")]
+    if first in _listed("pressing"):
+        return [*clause]
+    second = others[0] if others else ""
+    is_object = not second or not english or second in _listed("objects") | _listed("prepositions")
+    return [first] if is_object or any(_same(second, one) for one in names) else []
+
+
+def _is_same_deed(caption: str, deed: str) -> bool:
+    """Whether a deed is a caption's. A longer ending may be a denial or a past: Turkish gönder, gönderme, göndermiş."""
+    return _same(caption, deed) and not (deed.startswith(caption) and len(deed) > len(caption) + 1)
+
+
+def _is_question(sentence: str) -> bool:
+    """Whether a sentence asks for something other than a deed. "Can you ..." is no such question."""
+    first = _WORD.search(plain(sentence))
+    if first is None or first[0] in _listed("asking"):
+        return first is not None
+    return sentence.rstrip().endswith(("?", "？")) and first[0] not in _listed("wishing")
+
+
+def _without_wish(parts: list[str]) -> list[str]:
+    """Leave out "I want (you) to", "ich möchte" and the like at the beginning."""
+    polite = _listed("wishing") | _listed("persons")
+    length = next((at for at, part in enumerate(parts) if part not in polite), len(parts))
+    return parts[length:] if _listed("wishing") & set(parts[:length]) else parts
+
+
+def _visible(action: Action[DesktopPoint], seen: Situation) -> list[str]:
+    """Return the significant words at the action's target: of its window, its dialog and its elements."""
+    place = seen.focused if isinstance(action, TYPING) else seen.under
+    texts = [seen.asked, *(one.label for one in seen.elements), *((place.app, place.title) if place else ())]
+    return [word for text in texts for word in _content(plain(text))]
 
 
 def _of_addresses(text: str, sentence: str) -> set[Fact]:

@@ -95,13 +95,13 @@ def test_a_listed_chord_and_plain_characters_do_not_ask(keys: str) -> None:
         ("ask me before you press 'Defragment'", "Defragment", False),
         ("defragment nothing", "Defragment", False),
         ("I would like you to defragment the disk", "Defragment", True),
-        ("Ich möchte die Kacheln ordnen", "Kacheln", True),
+        ("Ich möchte die Kacheln ordnen", "Kacheln", False),
         ("Napisz list i zdefragmentuj dysk", "Zdefragmentuj", True),
         ("read about fonts on example.com and defragment", "Defragment", False),
         ("find the slow disk, then close it; Ann may defragment it", "Defragment", False),
         ("do press alt+n and defragment the disk", "Defragment", True),
         ("look at the disk, defragmenting is my job", "Defragment", False),
-        ("l'ami dit: regarde l'heure et kacheln", "Kacheln", True),
+        ("l'ami dort, ouvre l'heure et kacheln", "Kacheln", True),
     ],
 )
 def test_what_the_sentence_names_by_all_of_its_words_does_not_ask(sentence: str, name: str, covered: bool) -> None:
