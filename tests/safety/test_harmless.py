@@ -21,7 +21,7 @@ def test_a_button_that_nobody_listed_asks_and_says_so_in_one_sentence(role: str)
     question = asked(PRESS, PLACE, hit(role, "Defragment"))
     assert question is not None
     assert question.reason.startswith(
-        "“Defragment” is not on the list of harmless buttons, and your sentence does not name it"
+        "“Defragment” is not on the list of harmless buttons, and your sentence does not ask for it"
     )
 
 
