@@ -13,14 +13,16 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.core.actions import TYPING, Action, CallTool, HoldKeys, OpenApp, PressKeys, TypeText, VisitPage, describe
 from agent.core.geometry import DesktopPoint
 from agent.safety.naming import aim_of
-from agent.safety.policy import Question
 from agent.safety.situation import Place, Situation
 from agent.safety.text import one_line, places, unseen
+
+if TYPE_CHECKING:  # the rules of a policy are read by a library that a first paint does not wait for
+    from agent.safety.policy import Question
 
 Span = tuple[int, int]
 
@@ -267,7 +269,7 @@ class Asked:
     scope: str  # what a permission for the rest of the run would allow; "" if only once
 
 
-def asked(action: Action[DesktopPoint], question: Question) -> Asked:
+def asked(action: Action[DesktopPoint], question: "Question") -> Asked:
     """Return the question about an action in the form in which it is shown."""
     known = question.situation
     text = _text(action)
@@ -362,7 +364,7 @@ def _facts(known: Situation) -> list[str]:
     return [f"{label}: {_shortened(name)}" for label, name in names if len(" ".join(name.split())) > _LONGEST_NAME]
 
 
-def _before(action: Action[DesktopPoint], question: Question) -> list[str]:
+def _before(action: Action[DesktopPoint], question: "Question") -> list[str]:
     typed = question.situation.typed
     if not typed or not question.matched or not isinstance(action, TYPING):
         return []

@@ -48,6 +48,7 @@ Fact: TypeAlias = Literal[
     "launcher",  # the desktop's launcher was just opened by a key
     "mnemonic",  # alt and one character: presses the element with that mnemonic
     "a dialog",  # the window is a dialog
+    "a question",  # it answers a dialog, drawn as a window or inside one
     "a strange language",  # the text of the dialog that is answered has hardly a known word
     "another window",  # the drag started in another window
     "unknown focus",  # it is unknown which element has the keyboard focus

@@ -58,6 +58,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         "a row": bool(roles) and roles[-1] in _ROWS,
         "a value": bool(roles) and roles[-1] in _VALUES,
         "a dialog": dialog is not None,
+        "a question": bool(seen.asked),
     }
     found = facts_of_focus(seen) | {fact for fact, is_so in holds.items() if is_so}
     if isinstance(action, TYPING):

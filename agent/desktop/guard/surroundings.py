@@ -274,7 +274,7 @@ class DesktopSurroundings:
 def _may_answer(names: Sequence[str]) -> bool:
     """Whether a pressed button may answer a question: it has no name, says yes or no, or is not listed as harmless."""
     return not _is_harmless(names) or any(
-        shipped_words(answer).found(name) for answer in ("yes", "no") for name in names
+        shipped_words(answer).found(name) for answer in ("yes", "no", "cancels") for name in names
     )
 
 

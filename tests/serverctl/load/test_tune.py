@@ -536,7 +536,7 @@ class Restarts:
         self.inside: list[int] = [2, 1, 0]  # requests of clients, look after look
         monkeypatch.setattr(tuning.probe, "inside", lambda _: self._look())
         monkeypatch.setattr(tuning.time, "sleep", lambda _: None)
-        monkeypatch.setattr(tuning.control, "as_ready", lambda state: state)
+        monkeypatch.setattr(tuning.control, "as_ready", lambda state, *_: state)
         model = find_model("MAI-UI-8B", allow_network=False)
         monkeypatch.setattr(tuning, "prepare", lambda *_: SimpleNamespace(plan=SimpleNamespace(model=model)))
 
@@ -618,7 +618,7 @@ def test_a_server_that_went_back_by_itself_is_not_restarted_again(monkeypatch: p
 
 def test_a_server_that_does_not_come_back_as_it_was_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     restarts = Restarts(monkeypatch, {1: SLOW, 8: SLOW})
-    monkeypatch.setattr(tuning.control, "as_ready", lambda state: None)
+    monkeypatch.setattr(tuning.control, "as_ready", lambda *_: None)
     monkeypatch.setattr(tuning.control, "failure_of", lambda state: MaiError("It did not start."))
     with pytest.raises(MaiError, match="did not start"):
         restarts.try_slots()
