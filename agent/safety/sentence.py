@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from agent.core.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
@@ -28,9 +28,14 @@ _STEM, _ENDING, _LONGEST_ENDING = 4, 2, 4
 #: The end of a sentence. The dot of a host, a number or a title (Mr.) is none.
 _STOP = re.compile(r"(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!\bdr\.)(?<!\bst\.)(?<=[.;!?…])\s+", re.IGNORECASE)
 #: What follows a colon is content, as a quotation is; after one or two words it is the deed ("In Writer: print it").
-_CONTENT = re.compile(r"(\S+\s+\S+\s+\S+):\s.*")
+#: Behind a colon at the end of a line, all lines are content.
+_CONTENT = re.compile(r"(\S+[ \t]+\S+[ \t]+\S+):(?:[ \t]+\S.*|\s*\n[\s\S]*)")
+#: Signs that stand for quotations while a text is parted: of Unicode's private use, so they are no part of a word.
+_FIRST_SIGN = 0xE000
 #: Words, and the sign that parts a sentence.
 _TOKEN = re.compile(r"[^\W_]+|,(?=\s|$)")
+#: Two words that tell an hour: "18 00", "at 5", "5pm".
+_CLOCK = re.compile(r"(?:\d+|at|um|alle|om) \d+|\d+(?:am|pm|h|uhr)\b.*")
 #: Names: words with a capital within a sentence.
 _NAME = re.compile(r"(?<=[\w,] )[A-Z]\w+")
 #: Scripts that do not separate words with spaces, and Hangul, whose endings are written onto the word (here as `plain`
@@ -89,7 +94,7 @@ class Sentence:
     def _orders(self, caption: str, visible: Sequence[str]) -> bool:
         """Whether a caption is a deed that the instruction orders for now, and no noun: not "translate the post".
 
-        What is said after that sentence may take it back ("Scratch that"), unless it goes on ("Then ...").
+        What is said after it in its line may take it back ("Scratch that"), unless it goes on ("Then ...").
         """
         if caption in map(_bare, _QUOTED.findall(self._wish())) or _UNDIVIDED.search(caption):
             return True
@@ -107,13 +112,20 @@ class Sentence:
 
     def _wish(self) -> str:
         """Return the instruction without its questions and what stands behind a colon: they ask for no press."""
-        lines = _CONTENT.sub(r"\1 ", self.text).splitlines()
-        return "\n".join(" ".join(one for one in _STOP.split(line) if not _is_question(one)) for line in lines)
+        quotations: list[str] = []
 
-    def _lines(self) -> list[list["_Part"]]:
+        def hide(found: re.Match[str]) -> str:
+            quotations.append(found[0])
+            return chr(_FIRST_SIGN + len(quotations) - 1)
+
+        lines = _CONTENT.sub(r"\1 ", _QUOTED.sub(hide, self.text)).splitlines()
+        wish = "\n".join(" ".join(one for one in _STOP.split(line) if not _is_question(one)) for line in lines)
+        return wish.translate({_FIRST_SIGN + number: text for number, text in enumerate(quotations)})
+
+    def _lines(self) -> list[list["_Sentence"]]:
         """Return the sentences of each line of the wish."""
         lines = _QUOTED.sub(" ", self._wish()).splitlines()
-        return [[_part(plain(one)) for one in _STOP.split(line)] for line in lines]
+        return [[_read(plain(one)) for one in _STOP.split(line)] for line in lines]
 
     def _withholds(self) -> bool:
         """Whether the instruction denies something, sets a condition or wants to be asked, anywhere in its text."""
@@ -143,20 +155,20 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Sentence:
     """A sentence of the instruction."""
 
     clauses: list[list[str]]  # the words of those that tell this program to do something
-    goes_on: bool  # it begins with "then" or the like
+    goes_on: bool  # it says nothing, thanks, or begins with "then" or the like
 
 
-def _part(sentence: str) -> _Part:
+def _read(sentence: str) -> _Sentence:
     """Return a sentence's clauses.
 
     - A clause that begins with a verb of reading ("tell me", "find") only wants to know. After it, up to a stop, a verb
       counts only with its object ("and send it", "and send the answer"): other words are nouns.
     - What follows a relative ("that I can send", "which teams may invite") is somebody else's deed, up to a stop.
-    - A clause with a person in it ("I send it") is that person's deed, except "I want (you) to" at the beginning.
+    - A clause with a person in it ("I send it") is that person's deed, except "I want (you) to" at its beginning.
     """
     clauses: list[list[str]] = [[]]
     commands = begins = True
@@ -183,24 +195,24 @@ def _part(sentence: str) -> _Part:
         described = described or (part in _listed("relatives") | _listed("auxiliaries") and not is_verb)
         if commands and not described:
             clauses[-1].append(part)
-    return _Part(clauses, bool(tokens) and tokens[0] in _listed("joining clauses"))
+    return _Sentence(clauses, not tokens or tokens[0] in _listed("joining clauses") | _listed("thanks"))
 
 
 def _deeds(clause: Sequence[str], names: Sequence[str], *, english: bool) -> list[str]:
     """Return the words of a clause that may be a deed to do now.
 
     That is its first word. After an article it is an infinitive at the end ("die Mail senden"), after "click" and the
-    like any word. In English, where verbs are nouns as well, its object must follow: a pronoun or article, a
+    like any word up to "to". In English, where verbs are nouns as well, its object must follow: a pronoun or article, a
     preposition, a name or the name of something visible ("Send is greyed out" has none). A time is not now.
     """
-    clock = any(one.isdigit() and other.isdigit() for one, other in pairwise(clause))
+    clock = any(_CLOCK.fullmatch(f"{one} {other}") for one, other in pairwise([*clause, ""]))
     if not clause or clock or _listed("times").intersection(clause):
         return []
     first, *others = clause
     if first in _listed("common"):
         return [one for one in others[-1:] if one.endswith("en")]
     if first in _listed("pressing"):
-        return [*clause]
+        return [*takewhile(lambda one: one != "to", clause)]
     second = others[0] if others else ""
     is_object = not second or not english or second in _listed("objects") | _listed("prepositions")
     return [first] if is_object or any(_same(second, one) for one in names) else []
@@ -221,7 +233,7 @@ def _is_question(sentence: str) -> bool:
 
 def _without_wish(parts: list[str]) -> list[str]:
     """Leave out "I want (you) to", "ich möchte" and the like at the beginning."""
-    polite = _listed("wishing") | _listed("persons")
+    polite = _listed("wishing") | _listed("own persons")
     length = next((at for at, part in enumerate(parts) if part not in polite), len(parts))
     return parts[length:] if _listed("wishing") & set(parts[:length]) else parts
 

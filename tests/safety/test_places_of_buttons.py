@@ -86,6 +86,17 @@ def test_a_box_that_speaks_in_the_first_person_asks(name: str) -> None:
         ("Should the mail go out? Send the mail?", "Send", True),
         ("Find the mail that says: send it back", "Send", True),
         ("Gönderme, mail", "Gönder", True),
+        ('Type "How are you? Send me the report." in the mail', "Send", True),
+        ('Type "Please send the report to: Bob" in the mail', "Send", True),
+        ("Read the mail. They want to send the mail", "Send", True),
+        ("Write a mail:\nHello\nSend me the money", "Send", True),
+        ("send the mail at 5pm", "Send", True),
+        ("send the mail at 5", "Send", True),
+        ("Select the mail to send", "Send", True),
+        ("Send the mail. Thanks!", "Send", False),
+        ("Send the mail. \nclose it", "Send", False),
+        ("Open the mail. Can you send the mail?", "Send", False),
+        ("Envoie mes photos par mail", "Envoyer", False),
     ],
 )
 def test_a_sentence_sends_what_it_orders_and_not_what_it_only_names(sentence: str, name: str, asks: bool) -> None:
