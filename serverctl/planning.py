@@ -80,8 +80,9 @@ def load_tables(models: tuple[Model, ...]) -> Tables:
     seeds, processor = Seeds(**memory["seeds"]), ProcessorTable(**memory["cpu"])
     presets, share, measured = load_presets(), memory["utilization"], read_measurements()
     texts = load_config("plan.toml")
+    environ = {name: value for name, value in os.environ.items() if name in PLUGIN_ENV}
     limits = load_limits()
-    return Tables(presets, seeds, share, processor, limits, measured, models, methods, **texts)
+    return Tables(presets, seeds, share, processor, limits, measured, models, methods, **texts, environ=environ)
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:

@@ -120,9 +120,12 @@ def _main(argv: Sequence[str]) -> int:
 
         return run_page(options)
     if _wants_tui(arguments):
-        from agent.tui.app import run_application
+        from foundation.stray_output import stray_output_kept
 
-        return run_application(options)
+        with stray_output_kept():  # libraries that it imports may print as well
+            from agent.tui.app import run_application
+
+            return run_application(options)
     return execute(options, as_json=arguments.json)
 
 

@@ -130,7 +130,7 @@ _IN_A_ROW = 3
 
 
 class Fleet:
-    """Tasks, slots and retries: a task is repeated after failures of the environment, and after no other ones.
+    """Tasks, slots and retries: a task is repeated only if the environment failed it.
 
     `pause`: seconds before the first retry; doubled each time.
     """

@@ -315,8 +315,8 @@ class _Run:
         if any(move.action == "open" for move in self.now.moves):
             return True
         told = (move.scene for move in self.now.moves if move.scene.has_tree and not move.scene.is_late)
-        windows = [(one.front.app, one.front.title) for one in (scene, *told) if one.front is not None]
-        return windows[0] in windows[1:]
+        windows = {(one.front.app, one.front.title) for one in told if one.front is not None}
+        return scene.front is not None and (scene.front.app, scene.front.title) in windows
 
     def _fail(self, words: str) -> Reply:
         return _give_up(" ".join([*self._said, words]), self._reached)

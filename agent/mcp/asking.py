@@ -158,12 +158,12 @@ class HostPerson:
         return (await self._call.ask(question, "boolean", allow="Allow this")).get("allow") is True
 
 
-# The page in the person's browser. The first browser that opens the link may decide. So the link goes to the person's
-# browser only: no answer, log or message to the calling model contains it.
-
-
 def open_browser(link: str, environ: Mapping[str, str]) -> bool:
-    """Open the person's browser; False if there is no screen to open it on."""
+    """Open the page in the person's browser; False if there is no screen to open it on.
+
+    The first browser that opens the link may decide. So the link goes to the person's browser only: no answer, log or
+    message to the calling model contains it.
+    """
     if sys.platform.startswith("linux") and not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
         return False
     try:

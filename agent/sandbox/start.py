@@ -78,6 +78,20 @@ def inside(folder: Path) -> Path:
     return folder / "tmp" / SOCKETS.name
 
 
+def keep_name(number: int) -> socket.socket | None:
+    """Bind the display's abstract socket name, which programs try first; None if it is taken.
+
+    Another user could bind it otherwise, and be sent the cookie and the keys.
+    """
+    name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        name.bind(f"\0{SOCKETS}/X{number}")  # nobody listens, so programs fall back to the socket file
+    except OSError:
+        name.close()
+        return None
+    return name
+
+
 def write_cookie(path: Path, number: int) -> None:
     """Write a new X cookie for a display of this machine."""
     fields = (os.uname().nodename.encode(), str(number).encode(), b"MIT-MAGIC-COOKIE-1", secrets.token_bytes(16))
@@ -136,7 +150,7 @@ def start(
     environ = {"LANG": "C.UTF-8"} | kept | named | own
     _make_home(folder, session, environ)
     if session.display == "x11":
-        environ |= _name_display(folder, network)
+        environ |= _name_display(folder, network, owner)
     else:
         (folder / "cookie").touch(mode=0o600)
         environ |= _name_compositor(session, folder)
@@ -211,10 +225,12 @@ def _finish(command: list[str], environ: Environ) -> None:
     )
 
 
-def _name_display(folder: Path, network: Network | None) -> Environ:
+def _name_display(folder: Path, network: Network | None, owner: ExitStack | None) -> Environ:
     """Reserve an X display number and write its cookie. Return the variables that name both."""
     number = reserve(folder, elsewhere=network is not None)
     write_cookie(folder / "cookie", number)
+    if network == "none" and owner is not None and (name := keep_name(number)):
+        owner.enter_context(name)
     return {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie"}
 
 

@@ -29,7 +29,7 @@ from agent.tui.view import RunView
 from foundation.errors import ExitStatus
 from foundation.foreign_text import harmless, printable
 from foundation.printing import remark
-from foundation.stray_output import sitting_log, stray_output_kept
+from foundation.stray_output import sitting_log
 
 if TYPE_CHECKING:
     from agent.web.start import PageBeside
@@ -223,11 +223,6 @@ class MaiApp(App[int]):
 
 def run_application(options: RunOptions) -> int:
     """Run the application until the person leaves. Return the exit status of the last run."""
-    with stray_output_kept():
-        return _run(options)
-
-
-def _run(options: RunOptions) -> int:
     from agent.tui.pictures.picture import ask_terminal
 
     ask_terminal(options.settings.get("images"))

@@ -163,6 +163,7 @@ class Tables:
     quantization: QuantTable
     warnings: Mapping[str, str]  # sentences of `configs/plan.toml`
     notes: Mapping[str, str]
+    environ: Mapping[str, str] = field(default_factory=dict)  # the user's variables that a plan follows
 
 
 @dataclass(frozen=True, slots=True)

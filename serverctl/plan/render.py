@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from serverctl.plan.goal import Plan, Reason
-from serverctl.plan.kinds.gaudi import PLUGIN_ENV, SIZES
+from serverctl.plan.kinds.gaudi import PLUGIN_ENV, SIZES, largest_size
 from serverctl.plan.settings import KNOBS, flag_text
 from serverctl.plan.user_flags import check_choice, check_extra, json_object
 from serverctl.vllm.capabilities import Capabilities
@@ -156,7 +156,7 @@ def _flag(name: str, value: Any, plan: Plan, capabilities: Capabilities) -> tupl
         case "images":
             limit: dict[str, Any] = {"image": value, "video": 0}
             if plan.vendor == "gaudi":
-                width, height = map(int, plan.env[SIZES][0].split("x")[:2])
+                width, height = largest_size(plan.env[SIZES][0])
                 limit["image"] = {"count": value, "width": width, "height": height}
             return knob.flag, flag_text(limit)
         case "longest_edge":

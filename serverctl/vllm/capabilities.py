@@ -162,7 +162,7 @@ def _site_packages(python: Path) -> list[Path]:
 def ask_parser(python: Path, folder: Path | None = None) -> dict[str, Any]:
     """Run `parser_dump.py` in an environment, and return its document. A vLLM in `folder` replaces the installed one.
 
-    Raises EnvironmentLacksError with the last error line if vLLM is missing or cannot be imported.
+    Raises EnvironmentLacksError if vLLM cannot be imported: with the first missing package, or the last error line.
     """
     quiet = {"CUDA_VISIBLE_DEVICES": "", "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
     try:
@@ -191,10 +191,12 @@ def ask_parser(python: Path, folder: Path | None = None) -> dict[str, Any]:
     if done.returncode == 0 and isinstance(document, dict) and document.get("options"):
         return document
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    lines = [line for line in lines if line.startswith("ModuleNotFoundError:")][:1] or lines
     reason = lines[-1][:300] if lines else f"exit status {done.returncode}"
+    installs = "`mai-server install` makes an environment that works."
     raise EnvironmentLacksError(
         f"The vLLM of {folder or python} cannot be used: {reason}",
-        "`mai-server install` makes an environment that works.",
+        installs if folder is None else f"{python} may lack what this release needs.",
     )
 
 

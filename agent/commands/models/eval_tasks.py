@@ -101,9 +101,7 @@ def _report(
     report.write_verdicts(out, verdicts)
     tasks_report = report.report_on(verdicts, options, wanted, baseline)
     if arguments.osworld is not None:
-        from agent.evals.tasks.report import write_tree
-
-        remark(f"{write_tree(verdicts, out, arguments.osworld)} runs are written to {arguments.osworld}")
+        remark(f"{report.write_tree(verdicts, out, arguments.osworld)} runs are written to {arguments.osworld}")
     tell(arguments.json, tasks_report.model_dump(), *report.lines(tasks_report))
     return ExitStatus.NOT_DONE if tasks_report.left else ExitStatus.DONE
 

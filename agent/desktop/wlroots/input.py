@@ -42,12 +42,12 @@ class Keymap:
     """The present position of each character. Named keys and the US layout's own characters never move."""
 
     def __init__(self) -> None:
-        self._spare: dict[str, int] = {}  # characters on the first spare keys
+        self._spare: dict[str, int] = {}  # characters on spare keys, most recently used last
 
     def add(self, characters: Iterable[str], *, as_keys: bool = False) -> bool:
         """Add all these characters (see `portions` for how many fit). Return whether the keymap changed.
 
-        If there is no room beside earlier ones, these are forgotten.
+        If there is no room, those that were used longest ago are forgotten: a key that is down keeps its meaning.
 
         Args:
             characters: those to add.
@@ -55,10 +55,13 @@ class Keymap:
         """
         wanted = dict.fromkeys(one for one in characters if not (self.of_key(one) if as_keys else _is_there(one)))
         fresh = [one for one in wanted if one not in self._spare]
-        if len(self._spare) + len(fresh) > len(_SPARE):
-            self._spare, fresh = {}, [*wanted]
+        for one in wanted:
+            if one in self._spare:  # becomes the most recently used
+                self._spare[one] = self._spare.pop(one)
         for one in fresh:
-            self._spare[one] = _SPARE[len(self._spare)]
+            taken = set(self._spare.values())
+            free = next((code for code in _SPARE if code not in taken), None)
+            self._spare[one] = self._spare.pop(next(iter(self._spare))) if free is None else free
         return bool(fresh)
 
     def of_key(self, name: str) -> Stroke | None:

@@ -6,9 +6,10 @@ hand holds.
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from agent.desktop.linux_desktop import LinuxDesktop
 from agent.desktop.portable import PortableDesktop, PyAutoGuiInput, own_name
@@ -53,17 +54,12 @@ class X11Input(PyAutoGuiInput):
     """Mouse and keyboard of X11. Raises EnvironmentLacksError if the display accepts no input."""
 
     def __init__(self, stop: StopSwitch) -> None:
-        display = open_display()  # raises a more precise error than pyautogui
+        open_display().close()  # raises a more precise error than pyautogui
         super().__init__()
-        platform = self._gui.platformModule
-        with suppress(Exception):  # its own connection may be lost, or lead to another display
-            platform._display.close()
-        platform._display = display
-        context = display.screen().root.create_gc()
-        display.sync()
+        client = _connected(self._gui.platformModule)
         self._stop = stop
         self._releaser = Releaser(stop)
-        self._releaser.tell(f"client {int(context.id)}")
+        self._releaser.tell(f"client {client}")
 
     def held(self) -> list[str]:
         mask = self._gui.platformModule._display.screen().root.query_pointer().mask
@@ -104,6 +100,19 @@ class X11Input(PyAutoGuiInput):
 
 
 _WAYLAND = "This is a Wayland session: only X11 applications can be seen and used, the rest of the screen is black."
+
+
+def _connected(platform: Any) -> int:
+    """Reconnect pyautogui if its connection is closed or leads to another display. Return one of its resources."""
+    try:
+        if platform._display.get_display_name() != os.environ.get("DISPLAY"):
+            platform._display = open_display()
+        platform._display.sync()
+    except Exception:  # python3-xlib raises any of a dozen exceptions for a lost connection
+        platform._display = open_display()
+    context = platform._display.screen().root.create_gc()
+    platform._display.sync()
+    return int(context.id)
 
 
 class X11Desktop(LinuxDesktop, PortableDesktop):

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from contextlib import suppress
 from dataclasses import replace
 
 from agent.core.changes import Change
@@ -220,10 +221,11 @@ def set_value(now: Now, goal: SetValue) -> OrGoal:
     control = yield from amount.control()
     if control is None or first is None or first == number_of(control):
         raise failed
-    try:
-        yield from _Amount(now, SetValue(goal.target, first), f"{failed} Put back what it held before. ").reach()
-    except StuckError:
-        raise StuckError(f"{failed} It held {first:g} before, and I could not put that back.") from None
+    back = None
+    with suppress(StuckError):
+        back = yield from _Amount(now, SetValue(goal.target, first), f"{failed} Put back what it held before. ").reach()
+    if not isinstance(back, Done):
+        raise StuckError(f"{failed} It held {first:g} before, and I could not put that back.")
     raise StuckError(f"{failed} I put back what it held before: {first:g}.")
 
 

@@ -56,10 +56,9 @@ def labels_of(words: Iterable[Word]) -> list[list[Word]]:
     """Return the words of each label: single lines first, then captions of two lines."""
     runs = (list(run) for run in lines_of(word for word in words if _is_text(word)))
     lines = [list(itertools.dropwhile(_is_icon, run)) or run for run in runs]
-    return [
-        *lines,
-        *([*upper, *lower] for upper, lower in itertools.product(lines, repeat=2) if _goes_on(upper, lower)),
-    ]
+    placed = [(line, Box.around(word.box for word in line)) for line in lines]
+    pairs = itertools.product(placed, repeat=2)
+    return [*lines, *([*upper, *lower] for (upper, one), (lower, other) in pairs if _goes_on(one, other))]
 
 
 def _is_text(word: Word) -> bool:
@@ -69,11 +68,10 @@ def _is_text(word: Word) -> bool:
     return word.confidence >= 70
 
 
-def _goes_on(upper: Iterable[Word], lower: Iterable[Word]) -> bool:
+def _goes_on(upper: Box, lower: Box) -> bool:
     """Return whether two lines are one caption: centred or flush left, less than a line apart."""
-    one, other = (Box.around(word.box for word in line) for line in (upper, lower))
-    near = -2 <= other.top - one.bottom <= 0.9 * min(one.height, other.height)
-    return near and (abs(one.left - other.left) <= 4 or abs(one.center[0] - other.center[0]) <= 6)
+    near = -2 <= lower.top - upper.bottom <= 0.9 * min(upper.height, lower.height)
+    return near and (abs(upper.left - lower.left) <= 4 or abs(upper.center[0] - lower.center[0]) <= 6)
 
 
 #: Real words of one or two letters, which are no misread icons.

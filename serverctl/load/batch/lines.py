@@ -178,9 +178,12 @@ def parse_request(raw: bytes, number: int) -> Request:
 def _document(raw: bytes) -> dict[str, Any]:
     try:
         document = json.loads(raw.decode("utf-8-sig"))
-        json.dumps(document, ensure_ascii=False).encode()  # half of a character (a lone surrogate) cannot be sent
-    except UnicodeError as error:
+        if b"\\u" in raw:
+            json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
         raise LineError("it is not UTF-8") from error
+    except UnicodeEncodeError as error:
+        raise LineError("it holds half of a character (a lone surrogate)") from error
     except (ValueError, RecursionError) as error:
         raise LineError(f"it is not JSON ({error})") from error
     if not isinstance(document, dict):

@@ -6,6 +6,7 @@ screenshot. Servers are compared by the work that a run makes, not by what a mod
 """
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,8 +74,11 @@ def _step(folder: Path, entry: dict[str, Any], following: dict[str, Any] | None)
     images = entry.get("images") or [entry.get("image")]
     names = [image.get("file") for image in images if isinstance(image, dict)] if isinstance(images, list) else []
     # A bundle may come from elsewhere: its names lead to its own files and nowhere else.
-    files = [(folder / name).resolve() for name in names if isinstance(name, str)]
-    files = [file for file in files if file.is_relative_to(folder.resolve()) and file.is_file()]
+    files: list[Path] = []
+    for name in filter(None, names):
+        with suppress(OSError, ValueError, RuntimeError, TypeError):  # no text, a NUL in it, a loop of links
+            file = (folder / name).resolve()
+            files += [file] if file.is_relative_to(folder.resolve()) and file.is_file() else []
     if not files:
         return None
     answers = entry.get("answers")
@@ -88,9 +92,11 @@ def _step(folder: Path, entry: dict[str, Any], following: dict[str, Any] | None)
 
 
 def _number(holder: Any, name: str) -> float:
-    """A number of an entry; 0 if it is missing or not a number."""
+    """A number of an entry; 0 if it is missing, not a number, or infinite."""
     value = holder.get(name) if isinstance(holder, dict) else None
-    return value if isinstance(value, int | float) else 0
+    with suppress(OverflowError):
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    return 0.0
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,12 @@ vLLM's version must match the plugin's (0.30 with 0.30). Graphs are compiled per
 real screen size; the plugin's default buckets are far below 1080p (extension/bucketing/vision.py).
 """
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from foundation.errors import UsageError
 from foundation.printing import counted
 from serverctl.hardware.facts import GIB, CannotPlanError
 from serverctl.models.model import Model
@@ -36,7 +39,9 @@ PLUGIN_ENV = frozenset({
     "VLLM_FP32_SOFTMAX_VISION",
 })  # fmt: skip
 #: The plugin uses this share of the memory that is free after profiling, and reserves a part of it for graphs.
-_UTILIZATION, _GRAPHS = 0.9, 0.1
+_UTILIZATION, _GRAPHS = 0.9, ("VLLM_GRAPH_RESERVED_MEM", "0.1")
+
+
 #: Sizes and numbers of the pictures that graphs are compiled for, as 1920x1080x1-3.
 SIZES = "VLLM_MULTIMODAL_RESOLUTIONS"
 
@@ -128,8 +133,29 @@ def _budget(model: Model, settings: Settings, group: Group, inputs: PlanInputs) 
         return budget
     taken = budget.weights + budget.activations
     share = int((total - taken) * (settings.gpu_memory_utilization or _UTILIZATION))
-    graphs = int(share * _GRAPHS)
+    graphs = int(share * _reserved_for_graphs(inputs))
     return replace(budget, requested=taken + share, context=0, graphs=graphs, kv=share - graphs)
+
+
+def largest_size(text: str) -> tuple[int, int]:
+    """Return width and height of the largest size of pictures that a text names. Raises UsageError if it names none."""
+    found = [(int(width), int(height)) for width, height in re.findall(r"(?:^|,)(\d{1,5})x(\d{1,5})x", text)]
+    if not found:
+        raise UsageError(f"{SIZES} cannot be {text!r}.", "Write sizes and numbers of pictures, as 1920x1080x1-3.")
+    return max(found, key=math.prod)
+
+
+def _reserved_for_graphs(inputs: PlanInputs) -> float:
+    """Return the part of the plugin's share that it keeps for graphs. Raises UsageError for an impossible one."""
+    name, usual = _GRAPHS
+    text = inputs.tables.environ.get(name, usual)
+    try:
+        part = float(text)
+    except ValueError:
+        part = -1
+    if not 0 <= part < 1:
+        raise UsageError(f"{name} cannot be {text!r}.", "It is a share from 0 to below 1: 0.1 is the plugin's own.")
+    return part
 
 
 def _environment(used: Group, images: int, model: Model, inputs: PlanInputs) -> Mapping[str, tuple[str, Reason]]:
@@ -139,9 +165,11 @@ def _environment(used: Group, images: int, model: Model, inputs: PlanInputs) -> 
     cards = ",".join(str(gpu.index) for gpu in used.cards)
     hybrid = Reason("the plugin asks for it with hybrids of Gated DeltaNet: better graphs", _SOURCE)
     names = ("ENABLE_EXPERIMENTAL_FLAGS", "ENABLE_SKIP_REMOVAL_OF_GRAPH_INPUT_IDENTITY_NODES")
+    yours = Reason("from your environment", "you", automatic=False)
     return {
         **(dict.fromkeys(names, ("true", hybrid)) if model.shape.text.linear else {}),
         **sizes,
+        **{name: (value, yours) for name, value in inputs.tables.environ.items() if name in (_GRAPHS[0], *sizes)},
         "HABANA_VISIBLE_MODULES": (cards, Reason("pins the server to its cards", _SOURCE)),
         "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),
         **of_preset(inputs.preset),

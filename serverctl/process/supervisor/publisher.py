@@ -24,7 +24,7 @@ class Publisher:
 
     def __init__(self, folder: Folder, state: State, log: LogWriter, changed: Callable[[State], None]) -> None:
         self._folder, self._state, self._log, self._changed = folder, state, log, changed
-        self._written = ""
+        self._told = self._written = ""
         self._lock = _inode(folder.lock_file)
         self._next_look = 0.0
         self._trouble = ""
@@ -40,12 +40,13 @@ class Publisher:
     def flush(self) -> None:
         """Write the state if it changed. Ignores OSError: a full disk must not stop a working server."""
         text = self._state.model_dump_json()
-        if text == self._written:
-            return
-        self._written = text
-        self._changed(self._state)
-        with contextlib.suppress(OSError):
-            self._folder.write(self._state)
+        if text != self._told:
+            self._told = text
+            self._changed(self._state)
+        if text != self._written:  # after a failure, the next call tries again
+            with contextlib.suppress(OSError):
+                self._folder.write(self._state)
+                self._written = text
 
     def refresh(self) -> bool:
         """Write the state if needed. Return False if the folder is gone, since clients could not find the server."""

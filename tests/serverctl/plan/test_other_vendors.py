@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from planning import CPU, GIB, card, env, flags, machine, plan
 
+from foundation.errors import UsageError
 from serverctl.cli import main
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import CannotPlanError, Cpu, Driver, Hardware, usable_cards
@@ -83,6 +84,26 @@ class TestGaudi:
         warnings = plan(name, model).warnings
         assert any("were not run" in text for text in warnings)
         assert any("list no" in text for text in warnings) is not listed
+
+    def test_the_users_share_for_graphs_is_followed_and_passed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        usual = plan("gaudi-3").budget
+        monkeypatch.setenv("VLLM_GRAPH_RESERVED_MEM", "0.4")
+        made = plan("gaudi-3")
+        assert made.budget.kv == pytest.approx(usual.kv * 0.6 / 0.9, rel=1e-6)
+        assert env(made)["VLLM_GRAPH_RESERVED_MEM"] == "0.4"
+        for wrong in ("1", "-0.1", "nan", "much"):
+            monkeypatch.setenv("VLLM_GRAPH_RESERVED_MEM", wrong)
+            with pytest.raises(UsageError, match="VLLM_GRAPH_RESERVED_MEM cannot be"):
+                plan("gaudi-3")
+
+    def test_the_users_sizes_of_pictures_are_followed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("VLLM_MULTIMODAL_RESOLUTIONS", "1280x720x1-3,1920x1080x1-3")
+        made = plan("gaudi-3")
+        assert env(made)["VLLM_MULTIMODAL_RESOLUTIONS"] == "1280x720x1-3,1920x1080x1-3"
+        assert flags(made)["--limit-mm-per-prompt"]["image"] == {"count": 3, "width": 1920, "height": 1080}
+        monkeypatch.setenv("VLLM_MULTIMODAL_RESOLUTIONS", "large")
+        with pytest.raises(UsageError, match="cannot be 'large'"):
+            flags(plan("gaudi-3"))
 
     def test_slots_bring_no_cuda_graphs(self) -> None:
         made = plan("gaudi-2", "Qwen2.5-VL-3B-Instruct", extra=("--max-num-seqs", "128"))

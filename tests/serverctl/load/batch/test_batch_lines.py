@@ -42,7 +42,7 @@ from serverctl.load.batch.lines import LineError, index_requests, parse_request
         ('{"messages": []}', "messages"),
         ('{"messages": [{"content": "a"}]}', "role"),
         ('{"messages": [{"role": "user", "content": "a"}], "image": "a.png"}', "beside"),
-        ('{"instruction": "\\ud800"}', "UTF-8"),
+        ('{"instruction": "\\ud800"}', "half of a character"),
         ('{"instruction": "\udcff"}', "UTF-8"),
     ],
 )
