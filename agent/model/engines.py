@@ -216,7 +216,7 @@ def peer_of(address: str) -> Peer | None:
 
 
 def _own_address(peer: Peer, address: str) -> str:
-    """Return the URL in NAME+URL, without a trailing slash; "" if there is none."""
+    """Return what stands behind the + of NAME+URL, without a trailing slash; "" without a URL."""
     name, plus, url = address.strip().partition("+")
     if not plus or name.lower() != peer.name:
         return ""

@@ -8,6 +8,8 @@ Python runs signal handlers between two bytecodes of the main thread, so not dur
 returns. But each signal's number is written to the wake-up descriptor at once. A thread that reads it can set the
 switch, and so can another process, even while no thread of ours runs. Ordinary handlers are still installed: without
 one, a signal has its default effect.
+
+The list of this user's runs, by which `mai-agent stop` finds them, is kept here as well.
 """
 
 import json

@@ -136,7 +136,7 @@ def _trust(seen: Seen, draft: Draft) -> Question[None]:
 
 
 def _below(tree: Tree, draft: Draft, end: Ref) -> Ref | None:
-    """Return the container one level below `end` on the path to an element; None if there is none."""
+    """Return the child of `end` that an element lies in; None if it lies elsewhere."""
     way = [node.ref for node in tree.above(draft.node.ref)]
     if end == tree.frame:
         return way[-1] if way else None
@@ -179,5 +179,5 @@ def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
 
 
 def reply_ref(reply: Body) -> Ref | None:
-    """Return the node in a reply; None if there is none."""
+    """Return the node that a reply names; None if it names none."""
     return None if not reply or reply[0][1] in (NULL, "") else tuple(reply[0])

@@ -149,7 +149,7 @@ class Ping:
 
     @unless_gone()
     def _answering(self, focus: int) -> int | None:
-        """Return the window around the focus that supports pings; None if there is none."""
+        """Return the window with the focus, or one around it, that answers pings; None if none does."""
         supported = (
             one
             for one in ancestry(self._display, focus)

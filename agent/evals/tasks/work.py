@@ -113,7 +113,7 @@ class ScriptedPerson:
         self._before(1)
 
     def handle(self, event: events.Event) -> None:
-        """Do what is to be done before the next step."""
+        """Do what the task's person does before the next step."""
         if isinstance(event, events.StepFinished):
             self._before(event.step + 1)
 
@@ -134,7 +134,7 @@ class ScriptedPerson:
         return Approval(allowed=self._script.approves, by="the person of the task")
 
     async def ask(self, question: str) -> str | None:
-        """Return the reply that is foreseen for a question; None if there is none."""
+        """Return the reply that the task has for a question; None if it has none."""
         return next((reply for pattern, reply in self._script.answers.items() if re.search(pattern, question)), None)
 
     async def permit(self, question: str) -> bool:  # noqa: ARG002 -- the protocol's

@@ -196,7 +196,7 @@ def _why_not(now: Now, name: str, acted: Move) -> str:
 
 
 def _page(now: Now) -> Element | None:
-    """Return the page of the editor in front; None if there is none."""
+    """Return the text page of the editor in front; None if no editor is in front."""
     if not _editor_is_in_front(now):
         return None
     pages = [one for one in now.scene.shown(_PAGES, without="") if "editable" in one.states and one.box.height > 60]

@@ -20,7 +20,7 @@ _MOST_KEYS, _MOST_SIGNS = 24, 28
 _TAKES_TEXT = FIELDS | {"spin button", "combo box", "document web", "autocomplete"}
 #: Fields whose content is reported as a text.
 _REPORTED = FIELDS - {"terminal", "password text"}
-_SEARCH = ("search", "find", "filter", "suchen", "suche", "address", "location", "url", "path")
+_ONE_LINE_FIELDS = ("search", "find", "filter", "suchen", "suche", "address", "location", "url", "path")
 #: From this many letters, a text counts as shown if this share of them matches, in per cent: OCR misreads some.
 _LONG, _READ_ALIKE = 12, 80.0
 _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
@@ -212,7 +212,7 @@ def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | 
     front = [one for one in front if one.role != "text" or "editable" in one.states]
     front.sort(key=lambda one: -one.box.width * one.box.height)
     name = into.name.casefold()
-    if name in _SEARCH:
+    if name in _ONE_LINE_FIELDS:
         single = [one for one in front if "multi_line" not in one.states and one.box.height < 60]
         return single[0] if len(single) == 1 else None
     if not name or name in ("text", "editor", "document", "text editor", "window", "text area", "page"):

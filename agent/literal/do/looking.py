@@ -87,7 +87,7 @@ class Search:
         self.latest: Move | None = None
 
     def next(self) -> Step:
-        """Return the step to the next place. Raises StuckError if there is none."""
+        """Return the step that goes to the next place. Raises StuckError if all places were tried."""
         now, target = self._now, self.target
         self._steps += 1
         if self._steps > _MOST_STEPS:
