@@ -27,6 +27,8 @@ _FAR = 160
 _IN_LINE = 16
 #: Similarity (0 to 100) from which OCR may take two texts for the same, and below which a text is surely absent.
 _READ_SAME, _NOT_THERE = 85, 70
+#: Letters from which a word that OCR reads says something: icons are read as single letters.
+_LEAST_LETTERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +250,16 @@ def _is_next(turned: Callable[[Region], Region], one: Element, target: Element, 
 
 
 def is_absent(name: str, outline: Outline) -> bool:
-    """Return whether nothing on the screen looks like this name."""
-    texts = [text for one in outline.elements for text in _texts(one)]
+    """Return whether nothing on the screen looks like this name.
+
+    Text that only OCR reads varies from one look to the next. It counts by words that it surely has in common with the
+    name, or the same seed would not make the same set.
+    """
+    read = [one.name for one in outline.elements if one.source == "words"]
+    words = [word for text in read for word in (text, *text.split()) if len(_plain(word)) >= _LEAST_LETTERS]
+    texts = [text for one in outline.elements if one.source != "words" for text in _texts(one)]
     texts += [text for window in outline.windows for text in (window.title, window.app)]
-    wanted = _plain(name)
-    return all(fuzz.partial_ratio(wanted, _plain(text)) < _NOT_THERE for text in texts if _plain(text))
+    wanted, limits = _plain(name), ((texts, _NOT_THERE), (words, _READ_SAME))
+    return all(
+        fuzz.partial_ratio(wanted, _plain(text)) < limit for seen, limit in limits for text in seen if _plain(text)
+    )

@@ -149,3 +149,14 @@ def test_something_is_absent_only_if_nothing_looks_like_it() -> None:
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("read", [(), ("Persönlich", "Ordner ei"), ("Ordner", "ei"), ("i", "OX", "p.1")])
+def test_what_ocr_reads_once_and_not_the_next_time_does_not_change_what_is_absent(read: Sequence[str]) -> None:
+    """The labels under a desktop's icons, and the icons, as they were read from equal screens."""
+    seen = (element(number, "label", text, 9, 30 * number, source="words") for number, text in enumerate(read, 1))
+    assert is_absent("Verzeichnismenü", screen(*seen))
+
+
+def test_a_name_of_which_ocr_reads_one_word_is_not_absent() -> None:
+    assert not is_absent("Persönlicher Ordner", screen(element(1, "label", "Ordner ei", 9, 9, source="words")))
