@@ -80,15 +80,14 @@ _WHAT = "used mouse or keyboard"
 
 def tells_idle(environ: Mapping[str, str]) -> bool:
     """Whether the desktop of an environment reports the idle time."""
-    with suppress(BusError):
-        return idle_seconds(environ) >= 0
+    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
+        return _idle_seconds(bus) >= 0
     return False
 
 
-def idle_seconds(environ: Mapping[str, str]) -> float:
+def _idle_seconds(bus: Bus) -> float:
     """Return the seconds since the last mouse or keyboard input. Raises BusError: the desktop does not report it."""
-    with Bus(environ, _PATIENCE) as bus:
-        [milliseconds] = bus.call(_CORE, "GetIdletime")
+    [milliseconds] = bus.call(_CORE, "GetIdletime")
     return float(milliseconds) / 1000
 
 
@@ -113,11 +112,11 @@ class IdleWatch:
         self._closed.set()
 
     def _run(self) -> None:
-        with suppress(BusError):  # the seat watch reports a lost desktop
+        with suppress(BusError), Bus(self._environ, seconds=_PATIENCE) as bus:  # the seat watch reports a lost desktop
             while not self._closed.wait(_POLL):
-                self._look()
+                self._look(bus)
 
-    def _look(self) -> None:
+    def _look(self, bus: Bus) -> None:
         """Check once. Raises BusError."""
         takeover, rest = self._takeover, self._takeover.rest
         rested = rest.since
@@ -125,7 +124,7 @@ class IdleWatch:
             self._judged = time.monotonic() + _SETTLES  # input during a pause does not count as a takeover
         if rest.busy or takeover.steering.paused:
             return
-        acted = time.monotonic() - idle_seconds(self._environ)
+        acted = time.monotonic() - _idle_seconds(bus)
         if rest.busy or rest.since != rested:  # the hand started to act during this check
             return
         if acted <= max(rested + _SETTLES, self._judged):
