@@ -5,8 +5,11 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +168,11 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Machine:
-    return Machine(tmp_path, notebook(capsys, "--gpu", "T4", "--port", str(free_port())))
+def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Machine]:
+    machine = Machine(tmp_path, notebook(capsys, "--gpu", "T4", "--port", str(free_port())))
+    yield machine
+    with suppress(OSError):  # a test that fails leaves it running
+        os.killpg(last_start(tmp_path)["pid"], signal.SIGKILL)
 
 
 def test_run_from_top_to_bottom_it_starts_asks_shows_and_stops(machine: Machine) -> None:
