@@ -43,6 +43,8 @@ _NAME = re.compile(r"(?<=[\w,] )[A-Z]\w+")
 _UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u1100-\u11ff]")
 #: A chord, such as "ctrl+n", whose keys are no words.
 _CHORD = re.compile(r"\b[\w-]+(?:\s?\+\s?[\w-]+)+")
+#: Letters that no other language has in which "no" denies something; in Portuguese it is "in the".
+_PORTUGUESE = re.compile("[ãõêâ]", re.IGNORECASE)
 #: Contracted denials: "don't", "n'envoie".
 _CONTRACTED = re.compile(r"(?<=n)['’]t\b|\bn['’](?=\w)", re.IGNORECASE)
 
@@ -133,6 +135,8 @@ class Sentence:
         if _CONTRACTED.search(text):
             return True
         spaced = f" {' '.join(_WORD.findall(plain(text)))} "
+        if _PORTUGUESE.search(text):
+            spaced = spaced.replace(" no ", " ")
         return any(one in spaced if _UNDIVIDED.search(one) else f" {one} " in spaced for one in _listed("withholding"))
 
     def _named(self) -> list[str]:

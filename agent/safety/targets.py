@@ -208,8 +208,10 @@ def facts_of_focus(seen: Situation) -> set[Fact]:
     focus = focus_of(seen)
     if focus is None or not takes_text(focus):
         return set()
+    lists = ("searches",) if is_page(seen.focused or seen.under) else ("searches", "addresses")
     called = (focus.name, focus.label, focus.value or "")
-    searches: set[Fact] = {"a search"} if any(map(shipped_words("searches").found, called)) else set()
+    is_search = any(shipped_words(name).found(text) for name in lists for text in called)
+    searches: set[Fact] = {"a search"} if is_search else set()
     one_line = (focus.role in _ONE_LINE or focus.role == "text") and "multi line" not in focus.states
     return {"a text", "one line" if one_line and focus.box.height <= _TALLEST_LINE else "a long text", *searches}
 

@@ -257,7 +257,8 @@ def _element(told: str, more: Mapping[str, Any]) -> Element:
 
 _ROLES = ("push button", "toggle button", "check box", "check menu item", "radio button", "radio menu item",
           "menu item", "password text", "spin button", "combo box", "list item", "table cell", "table row", "page tab",
-          "document text", "document web", "tree item", "desktop icon", "list box")  # fmt: skip
+          "document text", "document web", "tree item", "desktop icon", "list box", "layered pane",
+          "row header")  # fmt: skip
 
 
 def risky(path: Path) -> Iterator[tuple[str, Task]]:

@@ -21,7 +21,7 @@ def test_a_button_that_nobody_listed_asks_and_says_so_in_one_sentence(role: str)
     question = asked(PRESS, PLACE, hit(role, "Defragment"))
     assert question is not None
     assert question.reason.startswith(
-        "“Defragment” is not on the list of harmless buttons, and your sentence does not ask for it"
+        "“Defragment” is not on the list of harmless buttons, and nothing in your sentence was found to order it"
     )
 
 
@@ -32,11 +32,18 @@ def test_what_is_no_button_does_not_ask_by_a_name_that_nobody_listed(role: str) 
 
 @pytest.mark.parametrize(
     "name",
-    ["Cancel", "_Close", "Show all 12 files…", "7", "1280x1024", "×", "Copy Ctrl+C", "Zurück", "Rechercher un contact",
-     "查看全部", "Далее"],
+    ["Cancel", "_Close", "Show all 12 files…", "7", "1280x1024", "×", "Copy Ctrl+C", "Back: Home",
+     "Today, 4 pm (Tuesday 11)", "Zurück", "Rechercher un contact", "查看全部", "Далее"],
 )  # fmt: skip
 def test_a_listed_button_does_not_ask_however_it_is_written(name: str) -> None:
     assert asked(PRESS, PLACE, hit("push button", name)) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["Show & write", "Close (all notes go)", "Back – publish", "Rate 5", "Open, 3 left: buy"]
+)
+def test_a_caption_is_listed_only_if_all_of_its_parts_are(name: str) -> None:
+    assert asked(PRESS, PLACE, hit("push button", name)) is not None
 
 
 def test_a_listed_word_beside_others_is_not_listed_and_a_risky_word_asks_within_a_listed_phrase() -> None:
@@ -101,6 +108,8 @@ def test_a_listed_chord_and_plain_characters_do_not_ask(keys: str) -> None:
         ("find the slow disk, then close it; Ann may defragment it", "Defragment", False),
         ("do press alt+n and defragment the disk", "Defragment", True),
         ("look at the disk, defragmenting is my job", "Defragment", False),
+        ("Abra o menu no painel. Kacheln as janelas e não feche", "Kacheln", False),
+        ("Kacheln as opções no menu com três linhas", "Kacheln", True),
         ("l'ami dort, ouvre l'heure et kacheln", "Kacheln", True),
     ],
 )
@@ -223,6 +232,16 @@ def test_enter_in_a_field_where_buttons_weigh_asks_but_in_a_search() -> None:
     assert asked(PressKeys(("enter",)), bank, hit("entry", "Amount")) is not None
     assert asked(PressKeys(("enter",)), bank, search) is None
     assert asked(PressKeys(("enter",)), PLACE, hit("entry", "Name")) is None
+
+
+def test_a_field_for_an_address_is_a_search_in_a_program_and_not_on_a_page() -> None:
+    for place, name, asks in (
+        (Place("Firefox", "Delivery - Mozilla Firefox"), "Delivery address", True),
+        (Place("Firefox", "Delivery - Mozilla Firefox"), "Search with Google or enter address", False),
+        (Place("Thunar", "Downloads"), "Location", False),
+    ):
+        question = asked(TypeText("x.desktop"), place, hit("entry", name, states=frozenset({"editable"})))
+        assert (question is not None) is asks
 
 
 def test_every_switch_asks_where_protection_is_set_up() -> None:

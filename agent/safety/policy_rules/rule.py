@@ -34,7 +34,7 @@ from agent.core.keys import chord
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
 from agent.safety.targets import captions, link_of, named_elements
 from agent.safety.text import found, matches, one_line, spelled
-from agent.safety.words import WordList
+from agent.safety.words import WordList, parts_of
 from agent.screen.outline import Element
 
 T = TypeVar("T")
@@ -267,8 +267,11 @@ class Rule(PolicyPart):
         return self.reason.replace("{name}", one_line(called, _LONGEST_NAME))
 
     def _is_unlisted(self, situation: Situation, *, typing: bool) -> bool:
+        def is_listed(caption: str) -> bool:
+            return any(each.covers(caption) for each in self.unlisted)
+
         called = captions(situation, typing=typing)
-        return any(not any(each.covers(one) for each in self.unlisted) for one in called)
+        return any(not is_listed(one) and not all(map(is_listed, parts_of(one) or [one])) for one in called)
 
     def _is_unlisted_chord(self, action: Action[DesktopPoint]) -> bool:
         if not isinstance(action, PressKeys | HoldKeys) or spelled(action):
