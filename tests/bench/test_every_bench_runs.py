@@ -12,6 +12,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(300)]
 
 #: Each bench with the arguments of its shortest whole round, and words that it prints at the end.
 BENCHES = {
+    "fleet": (["--agents", "2", "--slots", "1", "--answer", "1", "--steps", "3"], "ratio"),
     "literal_step": (["--rounds", "1"], "tree and new words"),
     "outline": (["--rounds", "1", "--only", "mousepad"], "medians of 1"),
     "policy": (["--rounds", "1"], "of a plain capture"),

@@ -274,6 +274,31 @@ def test_a_spin_button_is_typed_into_and_left(engine):
     assert ending(replies[-1]) == ("success", True)
 
 
+def test_what_is_typed_into_a_field_for_a_number_replaces_the_number(engine):
+    replies = made_up.follow("type 6 into Columns", *[screen(amount(4))] * 5, screen(amount(6)), engine=engine)
+    assert "ctrl+a" in [call_of(reply).get("keys") for reply in replies]
+    assert ending(replies[-1]) == ("success", True)
+    [*_, refused] = made_up.follow("type 'many' into Columns", screen(amount(4)), engine=engine)
+    assert "takes a number" in refused.arguments["text"]
+
+
+def test_a_sign_that_no_keyboard_has_is_the_button_of_that_name(engine):
+    [press] = made_up.follow("press ×", screen(element("push button", "×")), engine=engine)
+    assert call_of(press)["action"] == "click"
+
+
+def test_a_panels_button_of_a_windows_name_is_not_pressed_to_find_something_in_the_window(engine):
+    panel = element("toggle button", "Settings", y=10, window="xfce4-panel", app="xfce4-panel")
+    replies = follow(engine, Click(Target("Dark", inside="Settings")), *[screen(element("label", "x"), panel)] * 9)
+    assert not [reply for reply in replies if reply.arguments.get("coordinate") == [250, 20]]
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_a_page_is_switched_to_where_no_window_has_its_name(engine):
+    [click] = made_up.follow("switch to Icons", screen(element("page tab", "Icons")), engine=engine)
+    assert call_of(click)["action"] == "click"
+
+
 def test_a_number_that_is_not_taken_is_not_called_done(engine):
     replies = follow(engine, SetValue(Target("Columns"), 6), *[screen(amount(4))] * 9)
     assert ending(replies[-1])[0] == "fail"

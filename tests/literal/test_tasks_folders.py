@@ -316,6 +316,14 @@ def test_a_file_is_moved_or_copied_by_the_file_manager_and_the_file_there_is_the
     assert ending(replies[-1]) == ("success", True)
 
 
+@pytest.mark.parametrize("folder_name", ["USB stick", "the folder Archive"])
+def test_where_no_file_manager_is_open_the_folder_is_opened_before_anything_is_copied(folder_name):
+    lacking = Note("failed", "no file or folder in your home is called so")
+    opened, ended = follow(f"copy draft.txt to {folder_name}", screen(), screen(), notes={0: lacking})
+    assert call_of(opened) == {"action": "open", "text": f"./{folder_name.removeprefix('the folder ')}/"}
+    assert ending(ended)[0] == "fail"
+
+
 def test_a_file_that_did_not_come_is_not_called_moved():
     replies = follow("move draft.txt to Documents", *SELECTING, folder(text=SELECTED), *[DOCUMENTS] * 12)
     assert ending(replies[-1])[0] == "fail"

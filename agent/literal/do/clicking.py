@@ -64,7 +64,7 @@ def click(now: Now, goal: Click) -> OrGoal:
         if found := page or (yield from now.the(target, CLICKABLE | TEXTS | {"image", "panel"})):
             return found
         menu = now.finder.best(Target(target.inside), _MENUS) if target.inside and not opened_menu else None
-        if menu is not None and menu.role in _MENUS:
+        if menu is not None and menu.role in _MENUS and now.scene.in_front(menu):  # no panel's button for a window
             opened_menu = True
             yield now.click(f"Open “{target.inside}”.", menu, main=False)
             return (yield from find())

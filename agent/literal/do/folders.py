@@ -146,6 +146,9 @@ def transfer(now: Now, goal: Transfer) -> Pursuit:
     """Move or copy something into another folder, by the file manager's clipboard."""
     parent, name = _split(goal.name, goal.where)
     folder = last_name(goal.to)
+    if _file_manager(now) is None:  # before anything is copied: a folder that is not there changes nothing
+        yield from _to_folder(now, goal.to)
+        yield from () if parent else _open_holder(now, name)
     yield from _select(now, name, parent)
     verb = "copy" if goal.copy else "move"
     yield Step.press(f"“{name}” is selected: {verb} it.", "ctrl+c" if goal.copy else "ctrl+x")
@@ -220,12 +223,16 @@ def _select(now: Now, name: str, parent: str) -> Steps[None]:
 
 
 def _to_holder(now: Now, name: str) -> Steps[None]:
-    """Open the folder that contains the name, unless a file manager is in front.
+    """Open the folder that contains the name, unless a file manager is in front."""
+    if _file_manager(now) is None:
+        yield from _open_holder(now, name)
+
+
+def _open_holder(now: Now, name: str) -> Steps[None]:
+    """Open the folder that contains the name.
 
     Raises WhichError if several folders contain it and the person does not say which.
     """
-    if _file_manager(now) is not None:
-        return
     attempt = yield Step.start(f"Open the folder that “{name}” is in.", f"./{name}/..")
     if attempt.failure is not None and (path := (yield from of_several(now, name, attempt.failure))) is not None:
         attempt = yield open_step(path.rpartition("/")[0] or "~", folder=True)

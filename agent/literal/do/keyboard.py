@@ -6,12 +6,12 @@ from functools import partial
 
 from agent.literal.do.known_places import known_place, targets_of
 from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, StuckError, opened, until
+from agent.literal.do.now import Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, opened, until
 from agent.literal.do.proof import key_may_close, leads, led_to, misnamed, vanished
-from agent.literal.find.scene import FIELDS, TEXTS, Scene
-from agent.literal.goals import Calculate, Press, Scroll, Target, Type, Wait
+from agent.literal.find.scene import BUTTONS, FIELDS, TEXTS, Scene
+from agent.literal.goals import Calculate, Click, Press, Scroll, SetValue, Target, Type, Wait
 from agent.literal.language.wording import describe_target
-from agent.literal.vocabulary.numbers import value_of
+from agent.literal.vocabulary.numbers import amount_of, value_of
 from agent.screen.outline import Element
 
 _MOST_SCROLLS, _MOST_UNDOS = 40, 30
@@ -30,9 +30,11 @@ _CALCULATORS = re.compile(r"calc|galculator", re.IGNORECASE)
 _NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
 
 
-def press_keys(now: Now, goal: Press) -> Pursuit:
-    """Press a key combination."""
+def press_keys(now: Now, goal: Press) -> OrGoal:
+    """Press a key combination. A sign that no keyboard has, such as ×, is a button."""
     keys = "+".join(goal.keys)
+    if len(keys) == 1 and not keys.isascii() and now.finder.best(Target(keys), BUTTONS) is not None:
+        return Click(Target(keys))
     last = next((move for move in reversed(now.earlier) if move.action != "wait"), None)
     if keys == "ctrl+z" and last is not None and last.action == "type" and _is_longer(_text_changed(now, last)):
         return (yield from _take_back(now, last))
@@ -111,15 +113,29 @@ class UnseenError(StuckError):
     """A text was typed, but no field shows it."""
 
 
+def enter_text(now: Now, goal: Type) -> OrGoal:
+    """Type a text. A field for a number is set instead: digits would go among those that stand there."""
+    if goal.into is not None and (yield from _field(now, goal.into)).role == "spin button":
+        if (amount := amount_of(goal.text)) is None:
+            raise StuckError(f"{describe_target(goal.into)} takes a number, not “{goal.text[:60]}”.")
+        return SetValue(goal.into, *amount)
+    return (yield from type_text(now, goal))
+
+
+def _field(now: Now, into: Target) -> Steps[Element]:
+    place = known_place(now, into)
+    targets = targets_of(into, place)
+    field = yield from look(now, lambda: _field_of(now, into, targets), targets[0], place)
+    if "disabled" in field.states:
+        raise StuckError(f"{describe_target(into)} takes no text now: it is greyed out.")
+    return field
+
+
 def type_text(now: Now, goal: Type) -> Pursuit:
     """Type a text, key by key where there is only a display, and read it back."""
     if goal.into is not None:
-        into, place = goal.into, known_place(now, goal.into)
-        targets = targets_of(into, place)
-        field = yield from look(now, lambda: _field_of(now, into, targets), targets[0], place)
-        if "disabled" in field.states:
-            raise StuckError(f"{describe_target(into)} takes no text now: it is greyed out.")
-        yield now.click(f"Focus {describe_target(into)}: click it.", field)
+        field = yield from _field(now, goal.into)
+        yield now.click(f"Focus {describe_target(goal.into)}: click it.", field)
     alone = goal.replace or _in_new_dialog(now, goal)
     if alone:
         yield Step.press("Select what stands there, to replace it.", "ctrl+a")

@@ -8,7 +8,7 @@ from agent.literal.do import amounts, clicking, documents, folders, keyboard, re
 from agent.literal.do.known_places import known_place, page_named
 from agent.literal.do.now import Done, Now, OrGoal, Pursuit
 from agent.literal.do.toggling import Toggling
-from agent.literal.goals import Choose, Click, Goal, Open, SetValue, Target, Toggle
+from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, Open, SetValue, Target, Toggle
 from agent.literal.vocabulary.places import Place, find_dialog
 
 #: Each function yields the steps for a goal.
@@ -18,7 +18,7 @@ _PURSUED: dict[type, Callable[[Now, Any], OrGoal]] = {
     goals.Toggle: lambda now, goal: Toggling(now, goal).pursue(),
     goals.Choose: clicking.choose,
     goals.SetValue: amounts.set_value,
-    goals.Type: keyboard.type_text,
+    goals.Type: keyboard.enter_text,
     goals.Press: keyboard.press_keys,
     goals.Scroll: keyboard.scroll,
     goals.Wait: keyboard.let_pass,
@@ -57,6 +57,8 @@ def _steps(now: Now, goal: Goal) -> OrGoal:
             return clicking.go_to(now, page)
         case Click(target, "left", 1, True) if not target.inside and (page := _page(now, target.name)) is not None:
             return clicking.go_to(now, page)
+        case ArrangeWindow("focus", name) if name and windows.is_page_here(now, name):
+            return clicking.click(now, Click(Target(name)))
         case Toggle(target, on) if (choice := _as_choice(now, target, on=on)) is not None:
             return clicking.choose(now, choice)
         case SetValue(target, None, _, direction) if (

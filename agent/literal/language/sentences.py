@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from agent.literal.language.headings import with_verbs
 from agent.literal.language.table import Table, matches
 from agent.literal.vocabulary import lexicon, quotes
 from foundation.configs import load_config
@@ -84,7 +85,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
     text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
     text = re.sub(r"\s+[–—]+\s+|\s*(?:\.{3}|…)\s+", ", ", re.sub(r"[\s.,]*[;\n]\s*", ". ", text.strip()))
     text = re.sub(r" (?:which|that)(?: is|['’]s| are| lies?) (?=(?:in|on|inside|under|from) )", " ", text)
-    text = _without_gerunds(_without_reasons(" ".join(text.split())))
+    text = with_verbs(_without_gerunds(_without_reasons(" ".join(text.split()))))
     pieces = list(_pieces(text))
     parts = [without_courtesy(piece) for piece in pieces]
     for piece, part in zip(pieces, parts, strict=True):

@@ -15,6 +15,8 @@ _ORDINAL = re.compile(
     rf"(?P<word>{lexicon.either(ORDINALS)}|(?P<digits>\d{{1,2}})(?:st|nd|rd|th)) (?P<rest>.+)", re.IGNORECASE
 )
 _FROM_END = re.compile(r" from the (?:(?P<start>left|top|start|beginning)|right|bottom|end)$", re.IGNORECASE)
+#: Names of the button that opens an application's menu.
+_MAIN_MENU = re.compile(r"(?:main|primary|app|application|hamburger) menu", re.IGNORECASE)
 #: Nouns that can be counted but are no kind of control.
 _COUNTED = frozenset(
     ("file", "folder", "picture", "image", "photo", "wallpaper", "thumbnail", "theme", "choice", "line", "app")
@@ -142,7 +144,7 @@ def place_name(part: Part, text: str) -> str:
         return "sidebar"
     if match := re.fullmatch(rf"{_place_words()} {_CALLED}?(?P<name>\x00\d+\x00)", bare, re.IGNORECASE):
         return part.shown(match["name"])
-    shorter = re.sub(rf" {_place_words()}$", "", bare, flags=re.IGNORECASE)
+    shorter = re.sub(rf"^{_place_words()} of (?:the |my )?|(?:['’]s)? {_place_words()}$", "", bare, flags=re.IGNORECASE)
     return part.shown(bare if shorter.casefold() in _DESKTOPS else shorter)
 
 
@@ -160,7 +162,8 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
     elif (match := _OF.fullmatch(text)) and not known_thing(part.shown(text)) and _program(part, match["place"]):
         inside = _program(part, match["place"])  # "the status bar of Mousepad"
     elif (match := _UNDER.fullmatch(text)) and not _BOX_OF.fullmatch(text):
-        under = read_target(part, match["label"], places=False).name
+        label = read_target(part, match["label"], places=False)
+        under = label.whole or label.name  # "Primary Button"
     else:
         return None
     target = read_target(part, f"the {match['thing']}" if article else match["thing"])
@@ -192,6 +195,8 @@ def _named(part: Part, text: str, *, kinds: bool, article: bool) -> Target:
     if first is not None and (surely or (article and first["role"].islower())):
         name = read_target(part, first["name"], kinds=False, places=False).name
         return Target(name, _role(first["role"]), whole="" if surely else shown)
+    if _MAIN_MENU.fullmatch(shown):
+        return Target(shown)
     if last is not None and (article or not _PLURAL.search(last["role"])):
         name, role = read_target(part, last["name"], kinds=False, places=False).name, _role(last["role"])
         surely = (article and last["role"].islower()) or "\x00" in last["name"]

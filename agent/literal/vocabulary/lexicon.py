@@ -51,7 +51,8 @@ def verbs() -> str:
 @cache
 def verb_list() -> tuple[str, ...]:
     """Return the verbs that begin a part of an instruction."""
-    extra = ("double click", "right click", "middle click", "get rid of", "work out", "figure out")
+    extra = ("double click", "right click", "middle click", "get rid of", "work out", "figure out",
+             "take the tick", "remove the tick", "put a tick")  # fmt: skip
     return (*config()["verbs"].split(), *extra)
 
 

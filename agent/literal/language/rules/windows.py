@@ -14,7 +14,7 @@ from agent.literal.vocabulary.places import is_switch
 _Kind: TypeAlias = Literal["folder", "file", "settings", "application"]
 _How: TypeAlias = Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]
 _APPLICATION = "app|application|program|window|software|tool"
-_SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
+_SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel|dialog|dialogue"
 _CALLED = r"(?:(?:called|named) )?"
 #: Words for the kind of a thing to open.
 _KINDS: dict[str, _Kind] = {
