@@ -57,8 +57,8 @@ def _steps(now: Now, goal: Goal) -> OrGoal:
             return clicking.go_to(now, page)
         case Click(target, "left", 1, True) if not target.inside and (page := _page(now, target.name)) is not None:
             return clicking.go_to(now, page)
-        case ArrangeWindow("focus", name) if name and windows.is_page_here(now, name):
-            return clicking.click(now, Click(Target(name)))
+        case ArrangeWindow("focus", name) if name and windows.is_tab_here(now, name):
+            return clicking.click(now, Click(Target(name, "page tab")))
         case Toggle(target, on) if (choice := _as_choice(now, target, on=on)) is not None:
             return clicking.choose(now, choice)
         case SetValue(target, None, _, direction) if (

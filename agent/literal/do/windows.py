@@ -102,9 +102,9 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
     return (yield from surely(end, "The window is as it was: wait.", failed, 1, 0.5))
 
 
-def is_page_here(now: Now, name: str) -> bool:
-    """Return whether a name is a page of the front window, and no window's."""
-    return not _named(now, name) and now.finder.best(Target(name), _PAGES) is not None
+def is_tab_here(now: Now, name: str) -> bool:
+    """Return whether a name is a tab's, and no window's."""
+    return not _named(now, name) and now.finder.best(Target(name, "page tab"), _PAGES) is not None
 
 
 def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow]:

@@ -58,6 +58,13 @@ def read_instruction(instruction: str) -> list[Goal]:
     return goals
 
 
+def _is_understood(text: str) -> bool:
+    try:
+        return bool(read_instruction(text))
+    except NotUnderstoodError:
+        return False
+
+
 class _Reader:
     """Reads the parts of one instruction, one after the other."""
 
@@ -99,7 +106,7 @@ class _Reader:
         for name in entry.get("with", {}):
             check_refusals(f"enable {groups[name]}")  # a verb that takes a label, because the group may be a label
         if (goals := self._built(entry, text, groups)) is None:
-            raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
+            raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown, _is_understood)}")
         self._add(goals)
         return True
 
@@ -128,7 +135,7 @@ class _Reader:
         shown = Part(text, self._quoted).shown(text)
         if is_switch(shown):  # "dark theme, please"
             return [kinds.Toggle(Target(shown), on=True)]
-        raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
+        raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown, _is_understood)}")
 
     def _built(self, entry: Mapping[str, Any], text: str, groups: Mapping[str, str]) -> list[Goal] | None:
         return builder(entry["does"])(Part(text, self._quoted, *self._it()), groups)

@@ -1,16 +1,18 @@
 """What the engine says: describes goals and targets, and suggests the nearest sentence that it understands."""
 
+from collections.abc import Callable
 from functools import cache
 
 from agent.core.actions import shorten
 from agent.literal import goals
 from agent.literal.vocabulary.lexicon import config, ordinal_word
-from agent.literal.vocabulary.places import names_of_things
+from agent.literal.vocabulary.places import is_switch, names_of_things
 
 #: The instructions that the engine understands, for error messages.
 UNDERSTOOD = (
-    "open X, click X, double-click X, right-click X, type '...' (into X), press ctrl+s, scroll down, wait, "
-    "enable X, disable X, select X, close; joined by and, then and commas"
+    "open X, click X, double-click X, right-click X, type '...' (into X), press ctrl+s, scroll down, wait, enable X, "
+    "disable X, set X to 6, choose Y in X, rename, move or copy a file, create a folder called X, calculate 3 * 4, "
+    "close X; joined by and, then and commas"
 )
 _LONGEST = 40
 #: Similarity from which a word counts as a misspelled verb, of 100.
@@ -91,27 +93,29 @@ def _in(place: str) -> str:
     return f" in “{place}”" if place else ""
 
 
-def nearest(text: str) -> str:
+def nearest(text: str, is_understood: Callable[[str], bool]) -> str:
     """Return a suggestion with a leading space; "" if nothing is near."""
-    if (suggestion := _nearest(" ".join(text[:200].split()))) is None:
+    if (suggestion := _nearest(" ".join(text[:200].split()), is_understood)) is None:
         return ""
     return f" The nearest that I understand: “{suggestion}”."
 
 
 @cache
-def _nearest(text: str) -> str | None:
+def _nearest(text: str, is_understood: Callable[[str], bool]) -> str | None:
     from rapidfuzz import fuzz, process
 
     words = text.split(" ")
     if not words[0]:
         return None
-    verbs = [verb for verb in config()["verbs"].split() if len(verb) > 2]
+    verbs = [verb for verb in config()["verbs"].split() if len(verb) > 2 and verb[0] == words[0][0].casefold()]
     best = process.extractOne(words[0].casefold(), verbs, scorer=fuzz.ratio, score_cutoff=_ALIKE)
     if words[0].casefold() in _QUESTIONS:
         return None
-    if best is not None and best[0] != words[0].casefold() and len(words) > 1:
-        return f"{best[0]} {' '.join(words[1:])}"
+    spelled = f"{best[0]} {' '.join(words[1:])}" if best is not None and len(words) > 1 else text
+    if spelled != text and is_understood(spelled):
+        return spelled
     things = [name for name in names_of_things() if len(name) > 8 and f" {name} " in f" {text.casefold()} "]
+    things = [name for name in things if is_switch(name)]
     if things:
         return f"turn on {max(things, key=len)}"
     examples = config()["examples"]["sentences"]
