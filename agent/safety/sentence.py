@@ -43,8 +43,8 @@ _NAME = re.compile(r"(?<=[\w,] )[A-Z]\w+")
 _UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u1100-\u11ff]")
 #: A chord, such as "ctrl+n", whose keys are no words.
 _CHORD = re.compile(r"\b[\w-]+(?:\s?\+\s?[\w-]+)+")
-#: Letters that no other language has in which "no" denies something; in Portuguese it is "in the".
-_PORTUGUESE = re.compile("[ãõêâ]", re.IGNORECASE)
+#: A word that is no name, with letters of no other language in which "no" denies; in Portuguese it is "in the".
+_PORTUGUESE = re.compile(r"(?<!\w)[^\W\d_A-ZÀ-Þ]*[ãõêâ]")
 #: Contracted denials: "don't", "n'envoie".
 _CONTRACTED = re.compile(r"(?<=n)['’]t\b|\bn['’](?=\w)", re.IGNORECASE)
 

@@ -8,6 +8,7 @@ from agent.core.geometry import DesktopPoint
 from agent.safety.commands import after_prompt, is_harmless
 from agent.safety.input_history import InputHistory
 from agent.safety.situation import Place, Situation
+from agent.safety.targets import facts_of_focus
 from agent.safety.words import WordList
 
 ENTER = PressKeys(("enter",))
@@ -33,7 +34,7 @@ def test_what_is_no_button_does_not_ask_by_a_name_that_nobody_listed(role: str) 
 @pytest.mark.parametrize(
     "name",
     ["Cancel", "_Close", "Show all 12 files…", "7", "1280x1024", "×", "Copy Ctrl+C", "Back: Home",
-     "Today, 4 pm (Tuesday 11)", "Zurück", "Rechercher un contact", "查看全部", "Далее"],
+     "Today, 4 pm (Tuesday)", "Zurück", "Rechercher un contact", "查看全部", "Далее"],
 )  # fmt: skip
 def test_a_listed_button_does_not_ask_however_it_is_written(name: str) -> None:
     assert asked(PRESS, PLACE, hit("push button", name)) is None
@@ -234,14 +235,16 @@ def test_enter_in_a_field_where_buttons_weigh_asks_but_in_a_search() -> None:
     assert asked(PressKeys(("enter",)), PLACE, hit("entry", "Name")) is None
 
 
-def test_a_field_for_an_address_is_a_search_in_a_program_and_not_on_a_page() -> None:
-    for place, name, asks in (
-        (Place("Firefox", "Delivery - Mozilla Firefox"), "Delivery address", True),
-        (Place("Firefox", "Delivery - Mozilla Firefox"), "Search with Google or enter address", False),
-        (Place("Thunar", "Downloads"), "Location", False),
-    ):
-        question = asked(TypeText("x.desktop"), place, hit("entry", name, states=frozenset({"editable"})))
-        assert (question is not None) is asks
+@pytest.mark.parametrize(
+    ("app", "name", "is_search"),
+    [("Firefox", "Delivery address", False), ("Firefox", "Location", False), ("Thunar", "Location", True),
+     ("Firefox", "Search with Google or enter address", True), ("Chromium", "Adress- und Suchleiste", True)],
+)  # fmt: skip
+def test_a_field_for_an_address_is_a_search_in_a_program_and_not_on_a_page(
+    app: str, name: str, is_search: bool
+) -> None:
+    field = hit("entry", name, states=frozenset({"editable"}))
+    assert ("a search" in facts_of_focus(Situation(Place(app, "x"), None, "", (field,)))) is is_search
 
 
 def test_every_switch_asks_where_protection_is_set_up() -> None:

@@ -233,13 +233,15 @@ def _open_holder(now: Now, name: str) -> Steps[None]:
 
     Raises WhichError if several folders contain it and the person does not say which.
     """
+    before = _front_title(now)
     attempt = yield Step.start(f"Open the folder that “{name}” is in.", f"./{name}/..")
     if attempt.failure is not None and (path := (yield from of_several(now, name, attempt.failure))) is not None:
         attempt = yield open_step(path.rpartition("/")[0] or "~", folder=True)
     if attempt.failure is not None:
         raise StuckError(f"I found nothing called “{name}”: {attempt.failure.replace(f'./{name}/..', name)}.")
     failed = f"I opened the folder of “{name}”, but it did not come to the front."
-    yield from surely(lambda: _file_manager(now), "The folder is not to be seen yet: wait.", failed, _MOST_WAITS)
+    came = lambda: _file_manager(now) if _front_title(now) != before else None  # noqa: E731
+    yield from surely(came, "The folder is not to be seen yet: wait.", failed, _MOST_WAITS)
 
 
 def _pattern(name: str) -> str:

@@ -4,6 +4,7 @@ import re
 from fractions import Fraction
 from functools import partial
 
+from agent.literal.do.amounts import set_value
 from agent.literal.do.known_places import known_place, targets_of
 from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
 from agent.literal.do.now import Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, opened, until
@@ -33,7 +34,12 @@ _NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
 def press_keys(now: Now, goal: Press) -> OrGoal:
     """Press a key combination. A sign that no keyboard has, such as ×, is a button."""
     keys = "+".join(goal.keys)
-    if len(keys) == 1 and not keys.isascii() and now.finder.best(Target(keys), BUTTONS) is not None:
+    if (
+        len(keys) == 1
+        and not keys.isascii()
+        and not keys.isalnum()
+        and now.finder.best(Target(keys), BUTTONS) is not None
+    ):
         return Click(Target(keys))
     last = next((move for move in reversed(now.earlier) if move.action != "wait"), None)
     if keys == "ctrl+z" and last is not None and last.action == "type" and _is_longer(_text_changed(now, last)):
@@ -115,11 +121,14 @@ class UnseenError(StuckError):
 
 def enter_text(now: Now, goal: Type) -> OrGoal:
     """Type a text. A field for a number is set instead: digits would go among those that stand there."""
-    if goal.into is not None and (yield from _field(now, goal.into)).role == "spin button":
-        if (amount := amount_of(goal.text)) is None:
-            raise StuckError(f"{describe_target(goal.into)} takes a number, not “{goal.text[:60]}”.")
-        return SetValue(goal.into, *amount)
-    return (yield from type_text(now, goal))
+    if goal.into is None or (field := (yield from _field(now, goal.into))).role != "spin button":
+        return (yield from type_text(now, goal))
+    if (amount := amount_of(goal.text)) is None:
+        raise StuckError(f"{describe_target(goal.into)} takes a number, not “{goal.text[:60]}”.")
+    done = yield from set_value(now, SetValue(goal.into, *amount))
+    if isinstance(done, Done) and not now.last:  # what comes next may be a key for this field
+        yield now.click(f"Back to {describe_target(goal.into)}.", field, main=False)
+    return done
 
 
 def _field(now: Now, into: Target) -> Steps[Element]:

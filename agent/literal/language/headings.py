@@ -1,75 +1,124 @@
-"""Adds the verbs that people leave out of paths and headings.
+"""Adds the verbs that people leave out of headings.
 
-"Settings > Mouse: enable X" becomes "open Settings, click Mouse, enable X", and "use File > Save As" a click on each.
-"In Window Tweaks, Focus tab, tick X" gets "click the Focus tab", and "click Edit, then the Focus tab" a second "click".
+"Settings > Mouse: enable X" becomes "open Settings, click Mouse, enable X"; "In Window Tweaks, Focus tab, tick X" gets
+"click the Focus tab", and "click Edit, then the Focus tab" a second "click". Only what is surely a heading is changed:
+it stands at the beginning and an instruction follows.
 """
 
 import re
 from functools import cache
 
 from agent.literal.vocabulary import lexicon
+from agent.literal.vocabulary.numbers import amount_of
+from agent.literal.vocabulary.places import panel_names
 
-_ARROW = re.compile(r"\s*(?:->|→|▸|»|›)\s*|\s+>\s+")
 #: A name on the screen: it has a capital or is hidden, as quotations are.
-_NAME = r"[A-Z\x00\x01]"
-#: What separates the pieces of an instruction, and words in between that say nothing.
-_BETWEEN = re.compile(r"((?:[,:;.!?] |,? then )(?:and )?(?:then )?(?:there,? )?)")
-#: What stands before a path: a place, or a verb, which is a click.
-_BEFORE = re.compile(
-    r"(?P<place>.*?)\b(?:use|click|choose|select|open|pick|tap|go to|navigate to)(?: on)? (?:the )?(?:menu )?"
-    r"|(?:in|on|under|at|inside|within|from|via) (?:the )?(?:menu )?",
+_NAME = r"[A-Z\x00\x01][^,:;>→]{0,60}?"
+_ARROW = r"(?:\s*(?:->|→|▸|»|›)\s*|\s+>\s+)"
+_PATH = re.compile(
+    rf"(?:(?i:in|under|at|from) )?(?:the )?(?P<first>{_NAME}|[a-z][^,:;>→.]{{0,40}}){_ARROW}"
+    rf"(?P<rest>{_NAME}(?:{_ARROW}{_NAME})*)"
+)
+_TAB = re.compile(rf"(?:the )?{_NAME} tab|the {_NAME} page")
+_PANEL = re.compile(r"(?:the |my )?(?P<name>\S[^,:]{0,40}?) (?:settings|preferences|dialog)", re.IGNORECASE)
+_PLACE = re.compile(rf"(?:in|inside|within) (?:the )?{_NAME}", re.IGNORECASE)
+#: What separates headings from each other and from what is to be done.
+_BETWEEN = re.compile(r"((?:,? then |[,:] )(?:and )?(?:there,? )?(?:please,? )?)")
+#: A path in a place of its own goes up to a verb: "Under Privacy > Trash enable Delete Old Files".
+_UP_TO_A_VERB = re.compile(
+    r" (?=(?:enable|disable|tick|untick|turn|switch|set|choose|select|click|check) (?:on |off )?[A-Z\x00\x01])"
+)
+_USE = re.compile(
+    rf"(?P<before>^(?:in|inside) [^,]{{1,40}}? |^|, | and | then )use (?:the )?(?:menu )?(?={_NAME}{_ARROW}{_NAME})",
+    re.I,
+)
+#: Verbs whose text is not to be read, unless it is quoted.
+_HOLDS_TEXT = re.compile(
+    r"(?:.*(?:\b(?:and|then),?|[,.:]) )?(?:type|write|enter|input|paste|insert|note|jot)\b"
+    r"(?![^,.]*[\x00\x01])",
     re.IGNORECASE | re.DOTALL,
 )
-_TAB = re.compile(rf"(?:the )?{_NAME}[^,]{{0,40}} tab|the {_NAME}[^,]{{0,40}} page")
-_DIALOG = re.compile(r"(?!in |from |on )(?:the )?\S[^,]{0,40} (?:settings|preferences)", re.IGNORECASE)
-_GOES_ON = re.compile(r"(?:.* )?(?P<verb>click|choose|select|pick|tap|open|go to)(?: on)? ", re.IGNORECASE)
-#: "in the dialog that opens" is the window in front.
-_THAT_COMES = re.compile(
-    r"\bin the (?:dialog|dialogue|window|menu|list) (?:that|which) (?:comes|opens|appears|pops|shows)(?: up)?,? ",
-    re.IGNORECASE,
+#: A click or the like, after which "then" and a name are another; and words that begin a clause instead.
+_GOES_ON = re.compile(r"(?:in [^,]{1,40} )?(?P<verb>click|choose|select|pick|tap|open|go to)(?: on)? ", re.IGNORECASE)
+#: "in the dialog that opens": the window in front.
+_THAT_COMES = (
+    r"in the (?:dialog|dialogue|window|menu|list) (?:that|which) (?:comes(?: up)?|pops up|shows up|opens|appears),? "
 )
+#: How a question, a denial or another deed begins.
+_OTHER = re.compile(
+    r"(?:wh\w+|how|is|are|was|does|do|don|can|could|not?|never|instead|avoid|explain|copy|press|save)\b", re.IGNORECASE
+)
+_CLAUSE = re.compile(r"(?:I|You|We|He|She|They|It|That|This|There|The|If|Only|Not?|Never|Do|Don)\b")
 
 
 def with_verbs(text: str) -> str:
-    """Return an instruction with the verbs that its paths and headings lack."""
-    pieces = _BETWEEN.split(_THAT_COMES.sub("", text))
-    verb = ""  # of the last piece, if a name without a verb may follow it
-    for at in range(0, len(pieces), 2):
-        piece, joint = pieces[at], pieces[at - 1] if at else ""
-        head, *names = _ARROW.split(piece)
-        if names and joint != ": " and all(re.match(_NAME, name) for name in names):
-            pieces[at], verb = _clicks(head, names), "click"
-            if pieces[at + 1 : at + 2] == [": "] and not _starts_with_verb(pieces[at + 2]):
-                steps, _, last = pieces[at].rpartition(", click ")
-                pieces[at : at + 3] = [steps, ", ", f"set {last} to {pieces[at + 2]}"]
-        elif _starts_with_verb(piece) or len(pieces) == 1:
-            found = _GOES_ON.match(piece)
-            verb = "" if found is None else found["verb"]
-            pieces[max(at - 1, 0)] = re.sub("there,? ", "", joint) if at else piece
-        elif _TAB.fullmatch(piece):
-            pieces[at], verb = f"{'click' if piece.endswith('tab') else 'go to'} {piece}", "click"
-        elif verb and "then" in joint and re.match(f"(?:the )?{_NAME}", piece):
-            pieces[at] = f"{verb} {piece}"
-        elif not at and _DIALOG.fullmatch(piece):
-            pieces[at] = f"open {piece}"
+    """Return an instruction with the verbs that its headings lack."""
+    if _HOLDS_TEXT.match(text):
+        return text
+    verb = rf"(?={lexicon.verbs()}(?![\w'’-]))"
+    text = _USE.sub(r"\g<before>click ", text)
+    text = re.sub(rf"(^|, | and | then ){_THAT_COMES}{verb}", r"\1", text)
+    return _with_clicks(_opened(re.sub(rf"(?<= and )there,? {verb}", "", text)))
+
+
+def _opened(text: str) -> str:
+    """Turn the headings at the beginning into steps, if something to do follows them."""
+    pieces = _BETWEEN.split(text)
+    place = f"{pieces[0]}, " if len(pieces) > 2 and _PLACE.fullmatch(pieces[0]) and _TAB.fullmatch(pieces[2]) else ""
+    if (cut := _UP_TO_A_VERB.search(pieces[0])) is not None and pieces[0].casefold().startswith(
+        ("in ", "under ", "at ")
+    ):
+        pieces[0:1] = [pieces[0][: cut.start()], ", ", pieces[0][cut.end() :]]
+    at = 2 if place else 0
+    steps: list[str] = []
+    while at < len(pieces) and (step := _step(pieces[at], pieces[at - 1] if at else "")):
+        steps.append(step)
+        at += 2
+    rest = "".join(pieces[at:])
+    if not steps or (not rest and len(steps) == 1):
+        return text
+    if at == len(pieces) - 1 and pieces[at - 1] == ": " and amount_of(rest) is not None:
+        before, _, last = steps[-1].rpartition("click ")
+        return place + ", ".join([*steps[:-1], f"{before}set {last} to {rest}"])
+    joints = pieces[1:at:2] if not rest else []
+    if (rest and not _starts_with_verb(rest)) or any("then" not in joint for joint in joints):
+        return text
+    return place + ", ".join([*steps, rest] if rest else steps)
+
+
+def _step(piece: str, joint: str) -> str:
+    """Return what a heading stands for; "" if a piece is none."""
+    if _starts_with_verb(piece) or _CLAUSE.match(piece):
+        return ""
+    if (path := _PATH.fullmatch(piece)) is not None:
+        first, opens = path["first"], _is_panel(path["first"])
+        if joint or _OTHER.match(first) or not (opens or re.match(_NAME, first)):
+            return ""
+        names = re.split(_ARROW, path["rest"])
+        return ", ".join([f"{'open' if opens else 'click'} {first}", *(f"click {name}" for name in names)])
+    if _TAB.fullmatch(piece):
+        return f"{'click' if piece.endswith('tab') else 'go to'} {piece}"
+    if "then" in joint and re.fullmatch(f"(?:the )?{_NAME}", piece):
+        return f"click {piece}"
+    panel = None if joint else _PANEL.fullmatch(piece)
+    return f"open {piece}" if panel is not None and _is_panel(panel["name"]) else ""
+
+
+def _with_clicks(text: str) -> str:
+    """Repeat the verb of "click A" for a name behind "then"."""
+    pieces = _BETWEEN.split(text)
+    for at in range(2, len(pieces), 2):
+        piece, before = pieces[at], _GOES_ON.match(pieces[at - 2])
+        is_name = re.fullmatch(f"(?:the )?{_NAME}", piece) is not None and not _CLAUSE.match(piece)
+        if before is None or "then" not in pieces[at - 1] or _starts_with_verb(piece) or not is_name:
+            continue
+        pieces[at] = f"go to {piece}" if piece.endswith(" page") else f"{before['verb']} {piece}"
     return "".join(pieces)
 
 
-def _clicks(head: str, names: list[str]) -> str:
-    """Return the clicks of a path, of which `head` is the first name with what stands before it."""
-    before = _BEFORE.match(head)
-    place = "" if before is None else before["place"] or ""
-    first = head if before is None else head[before.end() :]
-    verb = "open" if not place and _is_program(first) else "click"
-    *rest, last = names
-    cut = re.search(rf" (?:and )?(?={lexicon.verbs()}(?![\w'’-]))", last)  # of small letters: a name has capitals
-    last = last if cut is None else f"{last[: cut.start()]}, {last[cut.end() :]}"
-    return place + ", click ".join([f"{verb} {first}", *rest, last])
-
-
-def _is_program(name: str) -> bool:
-    bare = re.sub("^(?:the|my) ", "", name.casefold())
-    return bare in lexicon.programs() or _DIALOG.fullmatch(name) is not None
+def _is_panel(name: str) -> bool:
+    bare = re.sub("^(?:the|my) | (?:settings|preferences)$", "", name.casefold())
+    return bare in lexicon.programs() or bare.replace(" & ", " and ") in panel_names()
 
 
 def _starts_with_verb(piece: str) -> bool:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
 
 from agent.literal.vocabulary.lexicon import plain
-from foundation.configs import load_config
+from foundation.configs import config_names, load_config
 
 Desktop: TypeAlias = Literal["xfce", "gnome", "kde", "cinnamon", "mate"]
 
@@ -118,6 +118,15 @@ def find_dialog(name: str, desktop: Desktop, labels: Callable[[str], Iterable[st
     pages = load_config(f"places/{desktop}.toml")["pages"].values()
     alone = (page["app"] for page in pages if page.get("file") and not page.get("path"))
     return next((app for app in alone if plain(name) in map(plain, labels(app))), "")
+
+
+@cache
+def panel_names() -> frozenset[str]:
+    """Return the names of settings dialogs and their pages on all desktops, in lower case and with "and" for &."""
+    tables = (load_config(f"places/{desktop}.toml") for desktop in config_names("places") if desktop != "things")
+    pages = [page for table in tables for page in table["pages"].values()]
+    labels = (label for page in pages for label in (page["app"], *page.get("path", ())))
+    return frozenset(label.casefold().replace(" & ", " and ") for label in labels)
 
 
 def _bare(name: str) -> str:

@@ -9,12 +9,12 @@ from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodErr
 from agent.literal.language.table import Groups, fragment
 from agent.literal.language.targets import place_name, read_target, split_list
 from agent.literal.vocabulary import lexicon
-from agent.literal.vocabulary.places import is_switch
+from agent.literal.vocabulary.places import is_switch, panel_names
 
 _Kind: TypeAlias = Literal["folder", "file", "settings", "application"]
 _How: TypeAlias = Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]
 _APPLICATION = "app|application|program|window|software|tool"
-_SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel|dialog|dialogue"
+_SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
 _CALLED = r"(?:(?:called|named) )?"
 #: Words for the kind of a thing to open.
 _KINDS: dict[str, _Kind] = {
@@ -105,6 +105,10 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
         return Open(shown, inside=place, anew=anew)
     if (match := _KIND_OF_FILE.fullmatch(bare)) and _FILE_NAME.fullmatch(part.shown(match["name"])):
         return Open(part.shown(match["name"]), "file", place)
+    if (dialog := re.fullmatch("(?P<name>.+) dialog(?:ue)?", bare)) and part.shown(
+        dialog["name"]
+    ).casefold() in panel_names():
+        return Open(part.shown(dialog["name"]), "settings", place)
     for pattern, kind in _KINDS.items():
         if match := re.fullmatch(pattern, bare, re.IGNORECASE):
             name = part.shown(match["name"] or match["before"])
