@@ -282,6 +282,12 @@ def test_what_is_typed_into_a_field_for_a_number_replaces_the_number(engine):
     assert "takes a number" in refused.arguments["text"]
 
 
+def test_a_large_number_is_typed_in_full(engine):
+    field = element("spin button", "Columns", value="4", limits=(0.0, 1e9), w=200)
+    replies = follow(engine, SetValue(Target("Columns"), 12345678), *[screen(field)] * 4)
+    assert replies[-1].arguments["text"] == "12345678"
+
+
 def test_a_sign_that_no_keyboard_has_is_the_button_of_that_name(engine):
     [press] = made_up.follow("press ×", screen(element("push button", "×")), engine=engine)
     assert call_of(press)["action"] == "click"

@@ -154,7 +154,7 @@ class _Amount:
         yield from self._act(self._now.click(f"Focus {self._words}: click it.", control))
         yield from self._act(Step.press("Select the number that stands there.", "ctrl+a"))
         yield from self._act(Step.press("Remove it.", "backspace"))
-        yield from self._act(Step.type(f"Type {wanted:g}.", f"{wanted:g}", main=True))
+        yield from self._act(Step.type(f"Type {wanted:.15g}.", f"{wanted:.15g}", main=True))
         yield from self._act(Step.press("Leave the field.", "tab"))
         yield from self._act(Step.wait("The number may be taken late: wait."))
         content = "nothing that I can read" if self._held is None else f"{self._held:g}"
