@@ -48,6 +48,13 @@ _THAT_COMES = (
 _OTHER = re.compile(
     r"(?:wh\w+|how|is|are|was|does|do|don|can|could|not?|never|instead|avoid|explain|copy|press|save)\b", re.IGNORECASE
 )
+#: What no name on the screen says; and orders that may as well be the name of a setting ("Close window", "Trash"), or
+#: that a click on a folder's name would not lead to.
+_SAYS = re.compile(r"\b(?:is|are|was|were|has|have|does|do|did|not|there|I)\b")
+_UNSURE = re.compile(
+    r"(?:Close|Trash|Delete|Remove|Move|Minimi[sz]e|Maximi[sz]e|Hide|Open)\b"
+    r"|(?i:(?:please |now )?(?:delete|remove|trash|throw|move|rename|copy|put|create|make (?:a|an|me)) )"
+)
 _CLAUSE = re.compile(r"(?:I|You|We|He|She|They|It|That|This|There|The|If|Only|Not?|Never|Do|Don)\b")
 
 
@@ -77,7 +84,9 @@ def _opened(text: str) -> str:
     rest = "".join(pieces[at:])
     if not steps or (not rest and len(steps) == 1):
         return text
-    if at == len(pieces) - 1 and pieces[at - 1] == ": " and amount_of(rest) is not None:
+    if _UNSURE.match(rest):
+        return text
+    if pieces[at - 1 :] == [": ", rest] and _PATH.fullmatch(pieces[at - 2]) and amount_of(rest) is not None:
         before, _, last = steps[-1].rpartition("click ")
         return place + ", ".join([*steps[:-1], f"{before}set {last} to {rest}"])
     joints = pieces[1:at:2] if not rest else []
@@ -92,7 +101,7 @@ def _step(piece: str, joint: str) -> str:
         return ""
     if (path := _PATH.fullmatch(piece)) is not None:
         first, opens = path["first"], _is_panel(path["first"])
-        if joint or _OTHER.match(first) or not (opens or re.match(_NAME, first)):
+        if joint or _OTHER.match(first) or _SAYS.search(piece) or not (opens or re.match(_NAME, first)):
             return ""
         names = re.split(_ARROW, path["rest"])
         return ", ".join([f"{'open' if opens else 'click'} {first}", *(f"click {name}" for name in names)])
@@ -110,9 +119,11 @@ def _with_clicks(text: str) -> str:
     for at in range(2, len(pieces), 2):
         piece, before = pieces[at], _GOES_ON.match(pieces[at - 2])
         is_name = re.fullmatch(f"(?:the )?{_NAME}", piece) is not None and not _CLAUSE.match(piece)
-        if before is None or "then" not in pieces[at - 1] or _starts_with_verb(piece) or not is_name:
+        if before is None or "then" not in pieces[at - 1] or _starts_with_verb(piece) or not is_name or "+" in piece:
             continue
-        pieces[at] = f"go to {piece}" if piece.endswith(" page") else f"{before['verb']} {piece}"
+        verb = "go to" if piece.endswith(" page") else before["verb"].lower()
+        if verb != "go to" or piece.endswith(" page"):  # "go to Dark Mode" would switch it on
+            pieces[at] = f"{verb} {piece}"
     return "".join(pieces)
 
 
