@@ -41,8 +41,10 @@ def test_a_listed_button_does_not_ask_however_it_is_written(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Show & write", "Close (all notes go)", "Back – publish", "Rate 5", "Open, 3 left: buy"]
-)
+    "name",
+    ["Show & write", "Close (all notes go)", "Back – publish", "Rate 5", "Open, 3 left: buy", "Today, 50 €",
+     "Back ($50)", "Month – 4,99", "Close (500)", "Close 12", "Users: add", "Home: add", "Save, close"],
+)  # fmt: skip
 def test_a_caption_is_listed_only_if_all_of_its_parts_are(name: str) -> None:
     assert asked(PRESS, PLACE, hit("push button", name)) is not None
 

@@ -20,9 +20,11 @@ _PATH = re.compile(
     rf"(?P<rest>{_NAME}(?:{_ARROW}{_NAME})*)"
 )
 _TAB = re.compile(rf"(?:the )?{_NAME} tab|the {_NAME} page")
+#: What is done with tabs as such: "New tab" names none.
+_OF_TABS = re.compile(r"(?:the )?(?:close|open|new|next|last|previous|switch|go|move|reload|this|same)\b", re.I)
 _PANEL = re.compile(r"(?:the |my )?(?P<name>\S[^,:]{0,40}?) (?:settings|preferences|dialog)", re.IGNORECASE)
 _PLACE = re.compile(rf"(?:in|inside|within) (?:the )?{_NAME}", re.IGNORECASE)
-#: What separates headings from each other and from what is to be done.
+#: Stands between headings, and before the order that follows them.
 _BETWEEN = re.compile(r"((?:,? then |[,:] )(?:and )?(?:there,? )?(?:please,? )?)")
 #: A path in a place of its own goes up to a verb: "Under Privacy > Trash enable Delete Old Files".
 _UP_TO_A_VERB = re.compile(
@@ -96,7 +98,9 @@ def _opened(text: str) -> str:
 
 
 def _step(piece: str, joint: str) -> str:
-    """Return what a heading stands for; "" if a piece is none."""
+    """Return the steps that a heading stands for; "" for any other piece."""
+    if _TAB.fullmatch(piece) and not _OF_TABS.match(piece):  # "Focus tab", though "focus" is a verb
+        return f"{'click' if piece.endswith('tab') else 'go to'} {piece}"
     if _starts_with_verb(piece) or _CLAUSE.match(piece):
         return ""
     if (path := _PATH.fullmatch(piece)) is not None:
@@ -105,8 +109,6 @@ def _step(piece: str, joint: str) -> str:
             return ""
         names = re.split(_ARROW, path["rest"])
         return ", ".join([f"{'open' if opens else 'click'} {first}", *(f"click {name}" for name in names)])
-    if _TAB.fullmatch(piece):
-        return f"{'click' if piece.endswith('tab') else 'go to'} {piece}"
     if "then" in joint and re.fullmatch(f"(?:the )?{_NAME}", piece):
         return f"click {piece}"
     panel = None if joint else _PANEL.fullmatch(piece)

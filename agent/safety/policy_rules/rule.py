@@ -271,10 +271,10 @@ class Rule(PolicyPart):
             return any(each.covers(caption) for each in self.unlisted)
 
         called = captions(situation, typing=typing)
-        parted = len(self.unlisted) > 1  # where only what looks is harmless, a caption is judged as a whole
-        return any(
-            not is_listed(one) and not (parted and all(map(is_listed, parts_of(one) or [one]))) for one in called
-        )
+        # Each part must only look or go somewhere; where nothing else is harmless, a caption is judged as a whole.
+        parted = len(self.unlisted) > 1 and not self.asked
+        looks = self.unlisted[0].covers
+        return any(not is_listed(one) and not (parted and all(map(looks, parts_of(one) or [one]))) for one in called)
 
     def _is_unlisted_chord(self, action: Action[DesktopPoint]) -> bool:
         if not isinstance(action, PressKeys | HoldKeys) or spelled(action):
