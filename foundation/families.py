@@ -62,9 +62,10 @@ def family_names() -> list[str]:
 
 def named(written: str) -> str:
     """Return the family with this name in any case, or of the model with this name; other text unchanged."""
-    if ".." in written:
+    families = _families(ROOTS)
+    if written in families or ".." in written:
         return written
-    families, meant = _families(ROOTS), _joined(_words(_last(written)))
+    meant = _joined(_words(_last(written)))
     for name, (_, data) in families.items():
         if meant in [_joined(_words(_last(one))) for one in (name, *data.get("models", ()))]:
             return name

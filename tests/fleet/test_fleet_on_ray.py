@@ -43,6 +43,7 @@ def cluster() -> Iterator[Any]:
         patch.setenv("PYTHONPATH", str(ROOT))
         from ray.cluster_utils import Cluster
 
+        handler = signal.getsignal(signal.SIGTERM)  # Ray takes it, and later tests of this process send the signal
         quick = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}  # notices a lost node
         head = {**A_NODE, "num_cpus": 0, "include_dashboard": False, "_system_config": quick}
         made = Cluster(initialize_head=True, head_node_args=head)
@@ -50,6 +51,7 @@ def cluster() -> Iterator[Any]:
             made.add_node(**A_NODE)
         yield made
         made.shutdown()
+        signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture
