@@ -53,6 +53,12 @@ def test_names_and_keywords_come_in_the_persons_language(environ, add):
     assert app.keywords == ("zeichnen", "draw")
 
 
+def test_a_desktop_file_is_read_again_when_it_changed(environ, add):
+    for command in ("paint", "writer"):
+        add("paint", f"Name=Paint\nExec={command}\n")
+        assert apps(environ)["paint"].program == command
+
+
 def test_field_codes_are_left_out_of_the_command(environ, add):
     add("writer", 'Name=Writer\nExec=env LANG=C writer --title "A %% b" %F\n')
     assert apps(environ)["writer"].command == ("env", "LANG=C", "writer", "--title", "A % b")

@@ -29,6 +29,13 @@ def data(monkeypatch, tmp_path):
     monkeypatch.setenv("MAI_AGENT_DATA", str(tmp_path / "data"))
 
 
+@pytest.fixture
+def hasty(monkeypatch):
+    """Recipes wait less for what is missing, because the application is there before each run."""
+    for name, short in (("_WAIT", 0.3), ("_MOST_WAITS", 2), ("_MOST_LATE", 3)):
+        monkeypatch.setattr(repeating, name, short)
+
+
 def start(desk, source, button="Add"):
     home = Path(desk.sandbox.environ["HOME"])
     (home / "notes.py").write_text(source)
@@ -148,10 +155,7 @@ CHANGES = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_an_application_changed_on_purpose_stops_it_at_the_step_that_it_changes(tmp_path, monkeypatch):
-    # The application is there before each run.
-    for name, short in (("_WAIT", 0.3), ("_MOST_WAITS", 2), ("_MOST_LATE", 3)):
-        monkeypatch.setattr(repeating, name, short)
+def test_an_application_changed_on_purpose_stops_it_at_the_step_that_it_changes(tmp_path, hasty):
     inside = {"in": "Notes"}
     steps = [{"type": {"text": "Bread", "into": {"name": "Title", "role": "text", **inside}}},
              {"click": {"name": "Pinned", "role": "check box", "to": "on", **inside}},
@@ -179,7 +183,7 @@ def test_an_application_changed_on_purpose_stops_it_at_the_step_that_it_changes(
 
 
 @pytest.mark.slow
-def test_a_drawn_thing_is_found_again_by_what_it_looks_like(tmp_path):
+def test_a_drawn_thing_is_found_again_by_what_it_looks_like(tmp_path, hasty):
     with sandbox(tmp_path) as desk:
         home = Path(desk.sandbox.environ["HOME"])
         (home / "signs.py").write_text(SIGNS)

@@ -1,17 +1,21 @@
 """An outline is taken beside the picture, of the screen that the picture shows, and never holds anybody up."""
 
 import threading
+import time
 from concurrent.futures import wait
 
 from PIL import Image, ImageDraw, ImageFont
 from stubs.desk import SETTLE
+from stubs.display import wait_until
 
 from agent.core.geometry import Region, Size, Viewport
 from agent.desktop.protocol.windows import Window
 from agent.families.base import FamilyFacts
+from agent.run.observing import outliner
 from agent.run.observing.observe import Observer
 from agent.run.observing.outliner import Outliner
 from agent.screen.capture import Frame
+from agent.screen.ocr import Ocr
 from agent.screen.outline import Element, Outline
 from agent.screen.settle import SettleRule, settle
 from foundation.errors import EnvironmentLacksError
@@ -46,14 +50,16 @@ class Screen:
 class Tree:
     """A tree with one button, which notes the threads that use it."""
 
-    def __init__(self, error=None):
+    def __init__(self, error=None, seconds=0.0):
         self.threads = set()
         self.error = error
+        self.seconds = seconds
         self.taken = 0
 
     def outline(self):
         self.threads.add(threading.current_thread().name)
         self.taken += 1
+        time.sleep(self.seconds)
         if self.error is not None:
             raise self.error
         return Outline(SIZE, (Element(1, "push button", "Save", Region(90, 95, 120, 30)),))
@@ -86,6 +92,24 @@ def test_without_a_tree_there_are_still_the_words():
     assert (element.name, element.role, element.source) == ("Delete all", "label", "words")
 
 
+def test_the_next_run_of_a_program_reads_only_what_changed(monkeypatch):
+    read = []
+    words = Ocr.words
+
+    def counted(self, image, *rest, **more):
+        read.append(image.size)
+        return words(self, image, *rest, **more)
+
+    monkeypatch.setattr(outliner, "_spare_readers", {})
+    outline_of("", lambda: None)
+    monkeypatch.setattr(Ocr, "words", counted)
+    for text, reads in (("Delete all", True), ("Delete all", False), ("Keep all", True)):
+        wait_until(lambda: outliner._spare_readers, "the run before gave its reader back")
+        read.clear()
+        assert [element.name for element in outline_of(text, lambda: None).elements] == [text]
+        assert bool(read) is reads, text
+
+
 def test_a_tree_that_cannot_be_opened_says_why_and_leaves_the_words():
     def refused():
         raise EnvironmentLacksError("There is no accessibility bus.")
@@ -112,7 +136,7 @@ def test_the_tree_is_used_on_one_thread_of_its_own():
 
 
 def test_an_outline_of_a_screen_that_has_changed_since_is_thrown_away():
-    tree = Tree()
+    tree = Tree(seconds=0.3)  # longer than the picture takes
     screen = Screen(picture("Save"), picture("Delete", shade=90), picture("Delete", shade=90))
     eye = observer(screen, lambda: tree)
     seen = eye.look()

@@ -13,7 +13,6 @@ from serverctl.vllm.releases import drift
 
 ROOT = Path(__file__).resolve().parents[2]
 DUMP = ROOT / "serverctl" / "vllm" / "parser_dump.py"
-CHECK = ROOT / "tests" / "stubs" / "check_arguments.py"
 TOOL = ROOT / "scripts" / "dump-vllm-parser"
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_vllm, pytest.mark.timeout(300)]
@@ -66,35 +65,3 @@ def test_a_snapshot_is_kept_as_the_tool_writes_it_one_option_a_line(name: str) -
         for last in [max(kept["options"])]
         for flag in sorted(kept["options"])
     ]
-
-
-# What serverctl may emit, what the guides tell people to write, and mistakes of both kinds; whether 0.33.0 takes it.
-ARGUMENTS = [
-    (["m", "--max-model-len", "8192", "--limit-mm-per-prompt", '{"image":4,"video":0}', "--enforce-eager"], None),
-    (["m", "--limit-mm-per-prompt.image", "4", "-O3", "--kv-cache-memory-bytes", "4G"], None),
-    (["m", "--quantization", "fp8_per_channel", "--quantization-config", '{"ignore":["visual.*"]}'], None),
-    (["serve", "m", "--mm-processor-kwargs", '{"size":{"shortest_edge":65536,"longest_edge":2097152}}'], None),
-    (["m", "--limit-mm-per-prompt", "image=4,video=0"], "--limit-mm-per-prompt"),
-    (["m", "--limit-mm-per-prompt", '{"image":"four"}'], "ImageDummyOptions"),
-    (["m", "--mm-processor-kwargs", "{bad"], "--mm-processor-kwargs"),
-    (["m", "--compilation-config", '{"nope":1}'], "nope"),
-    (["m", "--disable-cuda-graph"], "unrecognized arguments: --disable-cuda-graph"),
-    (["m", "--swap-space", "4"], "unrecognized arguments: --swap-space"),
-    (["m", "--quantization", "bitsandbytes"], "Unknown quantization method: bitsandbytes"),
-    (["m", "--reasoning-parser", "deepseek-r1"], "Reasoning parser 'deepseek-r1' not found"),
-    (["m", "--gpu-memory-utilization", "1.5"], "gpu_memory_utilization"),
-    (["m", "--kv-cache-dtype", "nonsense"], "nonsense"),
-    (["m", "--enable-auto-tool-choice"], "requires --tool-call-parser"),
-]
-
-
-def test_argument_lists_are_judged_as_the_real_parser_judges_them(
-    vllm_python: Path, vllm_033: Path, tmp_path: Path
-) -> None:
-    lists = tmp_path / "lists.json"
-    lists.write_text(json.dumps([arguments for arguments, _ in ARGUMENTS]), encoding="utf-8")
-    answers = json.loads(output(vllm_python, CHECK, lists, environ={"PYTHONPATH": str(vllm_033)}))
-    assert len(answers) == len(ARGUMENTS)
-    for (arguments, complaint), answer in zip(ARGUMENTS, answers, strict=True):
-        assert answer["ok"] is (complaint is None), (arguments, answer)
-        assert complaint is None or complaint in answer["error"], (arguments, answer)

@@ -3,13 +3,16 @@
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
 from serverctl.cli import main as cli
 from serverctl.commands.plans import export as command
+from serverctl.export import systemd
 from serverctl.export.common import Source
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Hardware
@@ -113,3 +116,16 @@ def shell_words(text: str) -> list[str]:
 def run_plan(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     assert cli(["plan", *options, "--json"]) == 0
     return capsys.readouterr().out
+
+
+def command_lines(capsys: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
+    """Arguments after `vllm serve` of every format, for cards of every kind."""
+    for gpu, count, *more in (("T4", 1), ("L4", 1), ("B200", 1, "--preset", "throughput"), ("RTX 3090", 2)):
+        options = ("--gpu", str(gpu), "--gpus", str(count), *map(str, more))
+        loaded = yaml.safe_load(exported(capsys, "compose", *options))
+        yield loaded["services"]["mai-vllm"]["command"]
+        for document in systemd.documents(source_for(str(gpu), int(count))):
+            yield read_words(settings(document.text)["ExecStart"][0], True)[2:]
+    found = files(capsys, "multi-node", "--gpu", "RTX 3090", "--gpus", "2", "--nodes", "2", "--model", "MAI-UI-32B")
+    for name in ("node-0.sh", "node-1.sh", "ray-serve.sh"):
+        yield [word.replace("$HEAD_ADDRESS", "10.0.0.1") for word in shell_words(found[name])[2:]]

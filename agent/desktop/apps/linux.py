@@ -9,6 +9,7 @@ import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from agent.core.languages import languages_of
@@ -160,13 +161,20 @@ def chosen_for(types: list[str], environ: Mapping[str, str]) -> list[str]:
 
 def _section(path: Path, name: str) -> Mapping[str, str] | None:
     """Return a section of a key file; None if the file cannot be read or has no such section."""
+    with suppress(OSError, configparser.Error, KeyError):
+        status = path.stat()
+        if status.st_size <= _LARGEST:
+            return _parsed(path, status.st_mtime_ns, status.st_ctime_ns)[name]
+    return None
+
+
+@cache
+def _parsed(path: Path, *_changed: int) -> Mapping[str, Mapping[str, str]]:
+    """Parse a key file. Hundreds are read at the start of each run, so one is parsed again only when it has changed."""
     parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are case-sensitive
-    with suppress(OSError, configparser.Error, KeyError):
-        if path.stat().st_size <= _LARGEST:
-            parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
-            return dict(parser[name])
-    return None
+    parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
+    return {name: dict(section) for name, section in parser.items()}
 
 
 def _is_text(path: Path) -> bool:

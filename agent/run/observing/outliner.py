@@ -23,6 +23,9 @@ from foundation.errors import EnvironmentLacksError, MaiError
 
 #: Names the feature in the error about a missing tesseract.
 _WHO = "Reading the words of the screen"
+#: A reader that is not in use, by its languages. In a program with many runs, each then reads only what changed since
+#: the run before it.
+_spare_readers: dict[tuple[str, ...], WordReader] = {}
 
 
 class Outliner:
@@ -45,7 +48,7 @@ class Outliner:
         self._read = read_words
         self._open_elements = open_elements
         self._windows = Connection(open_windows)
-        self._languages = languages
+        self._languages = tuple(languages)
         self._elements: Elements | None = None
         self._reader: WordReader | None = None
         self._lacks: list[str] = []
@@ -67,10 +70,13 @@ class Outliner:
         if self._elements is not None:
             self._elements.close()
         self._windows.close()
+        if self._reader is not None:
+            _spare_readers[self._languages] = self._reader
 
     def _open(self) -> None:
         try:
-            self._reader = WordReader(_WHO, self._languages) if self._read else None
+            if self._read:
+                self._reader = _spare_readers.pop(self._languages, None) or WordReader(_WHO, self._languages)
         except EnvironmentLacksError as error:
             self._lacks.append(str(error))
         try:

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,17 +14,28 @@ PROGRAM = Path(os.environ.get("NOTES_PROGRAM", Path(__file__).parents[1] / "note
 
 
 @pytest.fixture
-def notes(desk: Desktop) -> Desktop:
-    """The notebook, empty."""
-    start(desk)
-    return desk
-
-
-def start(desk: Desktop) -> None:
+def start(desk: Desktop) -> Iterator[Callable[[], None]]:
+    """Starts the notebook. One desktop serves all tests (pytest.ini), so it is ended and emptied after each."""
     home = Path(desk.sandbox.environ["HOME"])
     (home / "notes.py").write_bytes(PROGRAM.read_bytes())
-    desk.sandbox.start("/usr/bin/python3", str(home / "notes.py"))
-    desk.expect("Add", role="button", within=20)
+    programs = []
+
+    def begin() -> None:
+        programs.append(desk.sandbox.start("/usr/bin/python3", str(home / "notes.py")))
+        desk.expect("Add", role="button", within=20)
+
+    yield begin
+    for program in programs:
+        program.signal(signal.SIGKILL)
+    (home / "notes.json").unlink(missing_ok=True)
+    desk.expect_gone("Search", within=20)
+
+
+@pytest.fixture
+def notes(desk: Desktop, start: Callable[[], None]) -> Desktop:
+    """The notebook, empty."""
+    start()
+    return desk
 
 
 @pytest.fixture
@@ -106,9 +118,9 @@ def test_deleting_asks_first(notes, kept):
     assert kept() == []
 
 
-def test_notes_are_there_after_a_restart(notes):
+def test_notes_are_there_after_a_restart(notes, start):
     add(notes, "Milk")
     notes.close_window("Notes")
     notes.expect_gone("Add", role="button")
-    start(notes)
+    start()
     notes.expect("Milk", role="list item")

@@ -1,4 +1,4 @@
-"""Exports: what every format keeps to, and the real parser; formats have files of their own."""
+"""Exports: what every format keeps to; formats have files of their own."""
 
 import json
 import os
@@ -6,17 +6,22 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
-from stubs.exports import exported, files, options_for, read_words, run_plan, settings, shell_words, source_for
+from stubs.exports import (
+    command_lines,
+    exported,
+    files,
+    options_for,
+    run_plan,
+    source_for,
+)
 
 from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.cli import main as cli
 from serverctl.commands.plans import export as command
-from serverctl.export import systemd
 from serverctl.plan.goal import Plan
 from serverctl.vllm.capabilities import snapshot
 
@@ -232,52 +237,12 @@ def test_importing_a_command_loads_nothing_heavy(name: str, also: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
-# The real parser.
-
-
-def command_lines(capsys: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
-    """Arguments after `vllm serve` of every format, for cards of every kind."""
-    for options in (
-        ("--gpu", "T4"),
-        ("--gpu", "L4"),
-        ("--gpu", "B200", "--preset", "throughput"),
-        ("--gpu", "RTX 3090", "--gpus", "2"),
-    ):
-        loaded = yaml.safe_load(exported(capsys, "compose", *options))
-        yield loaded["services"]["mai-vllm"]["command"]
-        for document in systemd.documents(
-            source_for(options[1], int(options[3]) if options[2:3] == ("--gpus",) else 1)
-        ):
-            yield read_words(settings(document.text)["ExecStart"][0], True)[2:]
-    found = files(capsys, "multi-node", "--gpu", "RTX 3090", "--gpus", "2", "--nodes", "2", "--model", "MAI-UI-32B")
-    for name in ("node-0.sh", "node-1.sh", "ray-serve.sh"):
-        yield [word.replace("$HEAD_ADDRESS", "10.0.0.1") for word in shell_words(found[name])[2:]]
-
-
 def test_every_exported_flag_is_one_of_vllms_parser(capsys: pytest.CaptureFixture[str]) -> None:
     capabilities = snapshot("0.33.0")
     for words in command_lines(capsys):
         flags = [word for word in words if word.startswith("--")]
         assert len(flags) > 8
         assert not [flag for flag in flags if not capabilities.has(flag)]
-
-
-@pytest.mark.real_vllm
-@pytest.mark.timeout(300)
-def test_the_real_parser_of_0_33_accepts_every_exported_command(
-    vllm_python: Path, vllm_033: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lists = list(command_lines(capsys))
-    file = tmp_path / "lists.json"
-    file.write_text(json.dumps(lists))
-    done = subprocess.run(
-        [vllm_python, ROOT / "tests" / "stubs" / "check_arguments.py", file],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(vllm_033)}, cwd=ROOT,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    answers = json.loads(done.stdout)
-    assert len(answers) == len(lists) >= 10
-    assert [answer for answer in answers if not answer["ok"]] == []
 
 
 def test_the_plan_of_an_export_is_the_plan_of_the_same_options(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,7 @@ class Machine:
             status = self.status()
             if status["phase"] == phase and status["attempt"] >= attempt:
                 return status
-            time.sleep(0.3)
+            time.sleep(1)  # each look starts a program, which takes time from what is waited for
         raise AssertionError(f"not {phase}: {status}")
 
     def processes(self) -> list[psutil.Process]:
@@ -82,9 +82,12 @@ class Machine:
         return found
 
 
-@pytest.fixture
-def machine(tmp_path: Path, vllm_python: Path, tiny_model: Path, vllm_environ: dict[str, str]) -> Iterator[Machine]:
-    made = Machine(tmp_path, vllm_python, tiny_model, vllm_environ)
+@pytest.fixture(scope="module")
+def machine(
+    tmp_path_factory: pytest.TempPathFactory, vllm_python: Path, tiny_model: Path, vllm_environ: dict[str, str]
+) -> Iterator[Machine]:
+    """A machine on which the agent starts the server, for the test of that and the one that kills its controller."""
+    made = Machine(tmp_path_factory.mktemp("machine"), vllm_python, tiny_model, vllm_environ)
     yield made
     made.run("down", "--all")
     for process in made.processes():
@@ -288,24 +291,6 @@ def test_batch_answers_every_line_and_goes_on_where_it_was(serving: Machine, tmp
     assert serving.status()["metrics"]["finished"] - before == 2, "only the missing ones were asked again"
 
 
-def test_a_killed_api_server_is_started_again_and_its_engine_does_not_linger(machine: Machine) -> None:
-    assert machine.up().returncode == 0
-    first = machine.status()
-    group = {process.pid for process in machine.processes()} - {first["supervisor_pid"]}
-    os.kill(first["server_pid"], signal.SIGKILL)
-    again = machine.wait_for("ready", attempt=2)
-    assert again["endpoint"] == first["endpoint"], "clients go on with the same address"
-    assert again["api_key"] == first["api_key"], "and with the same key"
-    assert not group & {process.pid for process in machine.processes()}, "nothing of the first start is left"
-    # The engine core this time: the API server then ends with status 0, which is a failure all the same.
-    below = psutil.Process(again["server_pid"]).children(recursive=True)
-    engine = next(process for process in below if "EngineCore" in process.name() + " ".join(process.cmdline()))
-    engine.kill()
-    last = machine.wait_for("failed")
-    assert "twice within ten minutes" in json.dumps(last["failure"])
-    assert machine.left_over() == []
-
-
 def test_a_server_that_is_ended_finishes_what_it_has_and_asks_others_to_come_again(serving: Machine) -> None:
     """vLLM alone answers with status 500 from the signal until it is gone."""
     status = serving.status()
@@ -351,12 +336,21 @@ def test_no_client_of_a_real_server_notices_other_settings(changing: Machine) ->
     assert after["plan"]["settings"]["max_num_seqs"] == 4
 
 
-def test_a_killed_controller_takes_the_server_with_it(changing: Machine) -> None:
-    status = changing.status()
-    os.kill(status["supervisor_pid"], signal.SIGKILL)
+def test_a_killed_api_server_is_started_again_and_its_engine_does_not_linger(changing: Machine) -> None:
+    first = changing.status()
+    group = {process.pid for process in changing.processes()} - {first["supervisor_pid"]}
+    os.kill(first["server_pid"], signal.SIGKILL)
+    again = changing.wait_for("ready", first["attempt"] + 1)
+    assert again["endpoint"] == first["endpoint"], "clients go on with the same address"
+    assert again["api_key"] == first["api_key"], "and with the same key"
+    assert not group & {process.pid for process in changing.processes()}, "nothing of the first start is left"
+    # The engine core this time: the API server then ends with status 0, which is a failure all the same.
+    below = psutil.Process(again["server_pid"]).children(recursive=True)
+    engine = next(process for process in below if "EngineCore" in process.name() + " ".join(process.cmdline()))
+    engine.kill()
+    last = changing.wait_for("failed")
+    assert "twice within ten minutes" in json.dumps(last["failure"])
     assert changing.left_over() == []
-    assert changing.status()["phase"] == "failed"
-    assert "killed" in changing.status()["message"]
 
 
 def test_the_agent_starts_the_server_and_its_bundle_agrees_with_the_servers_metrics(machine: Machine) -> None:
@@ -387,3 +381,11 @@ def test_the_agent_starts_the_server_and_its_bundle_agrees_with_the_servers_metr
     assert 0 < metrics["prompt_tokens"] - document["tokens"]["prompt"] < 200, "the rest is the probe's prompt"
     for step in steps:
         assert step["image"]["tokens"] <= status["limits"]["max_pixels"] // 32**2
+
+
+def test_a_killed_controller_takes_the_server_with_it(machine: Machine) -> None:
+    status = machine.status()
+    os.kill(status["supervisor_pid"], signal.SIGKILL)
+    assert machine.left_over() == []
+    assert machine.status()["phase"] == "failed"
+    assert "killed" in machine.status()["message"]
