@@ -35,7 +35,7 @@ def main() -> None:
             "PYTHONPATH": str(ROOT), "MAI_SERVER_VLLM_PYTHON": options.vllm_python,
         }  # fmt: skip
         run_rounds(options, environ)
-        answer_times(environ)
+        answer_times(environ, 3 * options.rounds + 2)
 
 
 def run_rounds(options: argparse.Namespace, environ: dict[str, str]) -> None:
@@ -86,7 +86,7 @@ def by_hand(argv: list[str], environ: dict[str, str], times: Times) -> None:
         process.wait()
 
 
-def answer_times(environ: dict[str, str]) -> None:
+def answer_times(environ: dict[str, str], rounds: int) -> None:
     cases = {
         "bare interpreter": (sys.executable, "-c", "pass"),
         "plan --gpu L4": (*SERVER, "plan", "--gpu", "L4", "--json"),
@@ -95,7 +95,7 @@ def answer_times(environ: dict[str, str]) -> None:
     }
     times = Times()
     for name, command in cases.items():
-        for _ in range(11):
+        for _ in range(rounds):
             with times.of(name):
                 subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         print(f"{name:<22}{times.median(name):7.0f} ms   {times.ratio(name, 'bare interpreter'):5.1f} x")
