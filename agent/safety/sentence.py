@@ -10,8 +10,8 @@ from itertools import pairwise, takewhile
 from agent.core.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import facts_of, names_site, visited
-from agent.safety.situation import Fact, Situation
-from agent.safety.targets import captions, is_page
+from agent.safety.situation import Fact, Place, Situation
+from agent.safety.targets import captions, is_browser, is_page
 from agent.safety.words import plain
 from foundation.configs import load_config
 
@@ -36,6 +36,8 @@ _FIRST_SIGN = 0xE000
 _TOKEN = re.compile(r"[^\W_]+|,(?=\s|$)")
 #: Two words that tell an hour: "18 00", "at 5", "5pm".
 _CLOCK = re.compile(r"(?:\d+|at|um|alle|om) \d+|\d+(?:am|pm|h|uhr)\b.*")
+#: What stands between a document and its program in a title.
+_SEPARATOR = re.compile(r"\s+[-–—|·]\s+")
 #: Names: words with a capital within a sentence.
 _NAME = re.compile(r"(?<=[\w,] )[A-Z]\w+")
 #: Scripts that do not separate words with spaces, and Hangul, whose endings are written onto the word (here as `plain`
@@ -146,7 +148,9 @@ class Sentence:
 
     def _sees_object(self, caption: str, action: Action[DesktopPoint], seen: Situation) -> bool:
         """Whether something else that the instruction names is visible there. True if it names nothing else."""
-        others = [one for one in self._named() if not any(_same(one, word) for word in _content(caption))]
+        place = seen.focused if isinstance(action, TYPING) else seen.under
+        others = [one for one in self._named() if one not in _program(place)]
+        others = [one for one in others if not any(_same(one, word) for word in _content(caption))]
         return not others or any(_same(one, other) for one in others for other in _visible(action, seen))
 
     def _quotes_chord(self, keys: tuple[str, ...]) -> bool:
@@ -247,6 +251,17 @@ def _visible(action: Action[DesktopPoint], seen: Situation) -> list[str]:
     place = seen.focused if isinstance(action, TYPING) else seen.under
     texts = [seen.asked, *(one.label for one in seen.elements), *((place.app, place.title) if place else ())]
     return [word for text in texts for word in _content(plain(text))]
+
+
+def _program(place: Place | None) -> list[str]:
+    """Return the words of a window's program, and of a page's site: "on WhatsApp" names no object."""
+    if place is None:
+        return []
+    parts = [_content(plain(part)) for part in _SEPARATOR.split(place.title)]
+    program = _content(plain(place.app))
+    if is_browser(place) and set(parts[-1]) & set(program):
+        program += parts.pop()
+    return program + (parts[-1] if len(parts) > 1 else [])
 
 
 def _of_addresses(text: str, sentence: str) -> set[Fact]:

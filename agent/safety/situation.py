@@ -49,6 +49,8 @@ Fact: TypeAlias = Literal[
     "mnemonic",  # alt and one character: presses the element with that mnemonic
     "a dialog",  # the window is a dialog
     "a question",  # it answers a dialog, drawn as a window or inside one
+    "a document",  # the window shows a document of an office program, viewer or player; its name is no place
+    "of an ordinary kind",  # by its categories, the application is a game, or for documents, pictures, sound ...
     "a strange language",  # the text of the dialog that is answered has hardly a known word
     "another window",  # the drag started in another window
     "unknown focus",  # it is unknown which element has the keyboard focus

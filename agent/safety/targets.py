@@ -59,6 +59,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         "a value": bool(roles) and roles[-1] in _VALUES,
         "a dialog": dialog is not None,
         "a question": bool(seen.asked),
+        "a document": _is_document(place),
     }
     found = facts_of_focus(seen) | {fact for fact, is_so in holds.items() if is_so}
     if isinstance(action, TYPING):
@@ -102,6 +103,13 @@ def is_page(place: Place | None) -> bool:
     """
     mail = place is not None and (_is_of("mailers", place.app) or _is_of("mailers", place.title))
     return mail or is_browser(place)
+
+
+def _is_document(place: Place | None) -> bool:
+    """Whether a window shows a document. Its name is no place: "bank statement.ods" is no bank."""
+    if place is None or place.dialog or is_page(place):
+        return False
+    return _is_of("viewers and office programs", place.app) and _is_of("titles of documents", place.title)
 
 
 @lru_cache(maxsize=128)

@@ -59,6 +59,16 @@ def test_a_desktop_file_is_read_again_when_it_changed(environ, add):
         assert apps(environ)["paint"].program == command
 
 
+@pytest.mark.parametrize(
+    ("entry", "ordinary"),
+    [("Categories=GTK;Game;", True), ("Categories=Office;", True), ("Categories=Utility;", False), ("", False),
+     ("Categories=Game;Network;", False), ("Categories=Utility;TextEditor;\nTerminal=true", False)],
+)  # fmt: skip
+def test_its_categories_say_whether_opening_an_application_does_nothing_yet(environ, add, entry, ordinary):
+    add("paint", f"Name=Paint\nExec=paint\n{entry}\n")
+    assert apps(environ)["paint"].ordinary is ordinary
+
+
 def test_field_codes_are_left_out_of_the_command(environ, add):
     add("writer", 'Name=Writer\nExec=env LANG=C writer --title "A %% b" %F\n')
     assert apps(environ)["writer"].command == ("env", "LANG=C", "writer", "--title", "A % b")

@@ -49,6 +49,11 @@ def test_a_caption_is_listed_only_if_all_of_its_parts_are(name: str) -> None:
     assert asked(PRESS, PLACE, hit("push button", name)) is not None
 
 
+@pytest.mark.parametrize("name", ["$20", "4 €", "0.0.0.0/0"])
+def test_a_price_and_an_address_are_no_mere_numbers(name: str) -> None:
+    assert asked(PRESS, PLACE, hit("push button", name)) is not None
+
+
 def test_a_listed_word_beside_others_is_not_listed_and_a_risky_word_asks_within_a_listed_phrase() -> None:
     assert asked(PRESS, PLACE, hit("push button", "Close account")) is not None
     assert asked(PRESS, PLACE, hit("push button", "Show password")) is not None

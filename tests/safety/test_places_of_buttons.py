@@ -28,6 +28,14 @@ def judged(action: Action[DesktopPoint], place: Place, target: str = "", **known
         (PRESS, "push button: Open", Place("Firefox", "File Upload"), Place("Mousepad", "Open File", dialog=True)),
         (PRESS, "menu item: Rename", Place("Nautilus", "autostart"), Place("Nautilus", "Documents")),
         (PRESS, "push button: ↑", Place("Slack", "general - Slack"), Place("Gnome-calculator", "Calculator")),
+        # a document's name is no place, and an application's identifier no site
+        (PRESS, "push button: OK", Place("Firefox", "Bank statement"), Place("Soffice", "bank.ods — LibreOffice Calc")),
+        (PRESS, "push button: OK", Place("Firefox", "x - GitHub"), Place("com.github.xournalpp.xournalpp", "Notes")),
+        (PRESS, "push button: Answer", Place("Signal", "Signal"), Place("Gnome-mines", "Mines")),
+        (PRESS, "push button: Done", Place("Firefox", "Limit 120 - eToro"), Place("Firefox", "A recipe")),
+        (PressKeys(("enter",)), "", Place("Xfreerdp", "FreeRDP: server"), Place("Gnome-mines", "Mines")),
+        (TypeText("yes"), "", Place("Scrcpy", "Pixel 7"), Place("Mousepad", "a.txt - Mousepad")),
+        (Drag(POINT, POINT), "heading: Rejected", Place("Firefox", "Candidates"), Place("Gnome-mines", "Mines")),
         (PressKeys(("ctrl", "c")), "", Place("KeePassXC", "x.kdbx - KeePassXC"), Place("Mousepad", "a.txt - Mousepad")),
         (PressKeys(("ctrl", "o")), "", Place("Thunar", "Downloads - Thunar"), Place("Mousepad", "a.txt - Mousepad")),
         (PressKeys(("ctrl", "z")), "", Place("Thunar", "autostart - Thunar"), Place("Thunar", "Music - Thunar")),
@@ -102,6 +110,13 @@ def test_a_box_that_speaks_in_the_first_person_asks(name: str) -> None:
 def test_a_sentence_sends_what_it_orders_and_not_what_it_only_names(sentence: str, name: str, asks: bool) -> None:
     draft = Place("Thunderbird", "Write: Hello - Thunderbird")
     assert (judged(PRESS, draft, f"push button: {name}", sentence=sentence) is not None) is asks
+
+
+def test_the_name_of_the_program_is_no_object_that_a_sentence_shares() -> None:
+    for folder, asks in (("Taxes", True), ("Recipes", False)):
+        page = Place("Firefox", f"{folder} - Dropbox — Mozilla Firefox")
+        question = judged(PRESS, page, "push button: Share", sentence="share Recipes on Dropbox")
+        assert (question is not None) is asks, folder
 
 
 @pytest.mark.parametrize(

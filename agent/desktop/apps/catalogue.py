@@ -22,7 +22,14 @@ class App:
     terminal: bool = False  # whether it runs in a terminal
     files: tuple[str, ...] = ()  # the MIME types that it opens
     source: Path | None = None  # its desktop file; None on other systems
+    categories: tuple[str, ...] = ()  # of its desktop file
     in_menus: bool = True  # False for panels of a settings application, which are opened by name only
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether its categories say that opening it does nothing yet (`configs/applications.toml`)."""
+        kinds, own = load_config("applications.toml")["categories"], {*self.categories}
+        return not self.terminal and not own.isdisjoint(kinds["ordinary"]) and own.isdisjoint(kinds["weighty"])
 
     @property
     def program(self) -> str:

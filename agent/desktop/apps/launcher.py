@@ -71,7 +71,7 @@ class Launcher(Applications):
         if not sys.platform.startswith("linux"):
             return Opens((app.name,))
         names = tuple(filter(None, (app.name, app.id, app.program.rsplit("/", 1)[-1])))
-        return Opens(names, linux.is_foreign(app, self._environ, self._began))
+        return Opens(names, linux.is_foreign(app, self._environ, self._began), app.ordinary)
 
     def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:
         home, facts = self._home(), set[Fact]()

@@ -81,6 +81,7 @@ def read_desktop_file(path: Path, identifier: str, languages: Sequence[str], des
         terminal=entry.get("Terminal") == "true",
         files=tuple(_list(entry.get("MimeType", ""))[:_MOST_TYPES]),
         source=path,
+        categories=tuple(_list(entry.get("Categories", ""))),
         in_menus=entry.get("NoDisplay") != "true",
     )
     return app if app.command and shutil.which(entry.get("TryExec") or app.program) else None

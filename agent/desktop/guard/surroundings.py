@@ -130,7 +130,8 @@ class DesktopSurroundings:
             found = self._applications.identify(action.name, action.application)
         if found is None:
             return UNKNOWN
-        return Situation(opens=found.names, facts=frozenset({"not the system's"} if found.foreign else ()))
+        told: dict[Fact, bool] = {"not the system's": found.foreign, "of an ordinary kind": found.ordinary}
+        return Situation(opens=found.names, facts=frozenset(fact for fact, is_so in told.items() if is_so))
 
     def _of_typing(self, action: KeyAction, known: bool) -> tuple[Situation, WindowId | None]:
         window = self._sources.windows(self._reach.receiver)

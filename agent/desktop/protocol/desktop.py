@@ -80,10 +80,12 @@ class Opens:
         names: name, identifier and program of the application that starts or opens the file; only the path if the file
             may run something itself.
         foreign: whether the system did not install the application, or it appeared after the run began.
+        ordinary: whether its categories say that it is a game, or for documents, pictures, sound and the like.
     """
 
     names: tuple[str, ...] = ()
     foreign: bool = False
+    ordinary: bool = False
 
 
 class Applications(Protocol):
