@@ -11,7 +11,7 @@ from agent.core.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeTe
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import facts_of, names_site, visited
 from agent.safety.situation import Fact, Place, Situation
-from agent.safety.targets import captions, is_browser, is_page
+from agent.safety.targets import captions, is_page
 from agent.safety.words import plain
 from foundation.configs import load_config
 
@@ -36,8 +36,6 @@ _FIRST_SIGN = 0xE000
 _TOKEN = re.compile(r"[^\W_]+|,(?=\s|$)")
 #: Two words that tell an hour: "18 00", "at 5", "5pm".
 _CLOCK = re.compile(r"(?:\d+|at|um|alle|om) \d+|\d+(?:am|pm|h|uhr)\b.*")
-#: What stands between a document and its program in a title.
-_SEPARATOR = re.compile(r"\s+[-–—|·]\s+")
 #: Names: words with a capital within a sentence.
 _NAME = re.compile(r"(?<=[\w,] )[A-Z]\w+")
 #: Scripts that do not separate words with spaces, and Hangul, whose endings are written onto the word (here as `plain`
@@ -254,14 +252,8 @@ def _visible(action: Action[DesktopPoint], seen: Situation) -> list[str]:
 
 
 def _program(place: Place | None) -> list[str]:
-    """Return the words of a window's program, and of a page's site: "on WhatsApp" names no object."""
-    if place is None:
-        return []
-    parts = [_content(plain(part)) for part in _SEPARATOR.split(place.title)]
-    program = _content(plain(place.app))
-    if is_browser(place) and set(parts[-1]) & set(program):
-        program += parts.pop()
-    return program + (parts[-1] if len(parts) > 1 else [])
+    """Return the words of a window's program and of a page's host: "on WhatsApp" names no object."""
+    return [] if place is None else _content(plain(f"{place.app} {place.site}"))
 
 
 def _of_addresses(text: str, sentence: str) -> set[Fact]:

@@ -59,7 +59,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         "a value": bool(roles) and roles[-1] in _VALUES,
         "a dialog": dialog is not None,
         "a question": bool(seen.asked),
-        "a document": _is_document(place),
+        "a document": not seen.asked and _is_document(place),
     }
     found = facts_of_focus(seen) | {fact for fact, is_so in holds.items() if is_so}
     if isinstance(action, TYPING):
@@ -109,7 +109,7 @@ def _is_document(place: Place | None) -> bool:
     """Whether a window shows a document. Its name is no place: "bank statement.ods" is no bank."""
     if place is None or place.dialog or is_page(place):
         return False
-    return _is_of("viewers and office programs", place.app) and _is_of("titles of documents", place.title)
+    return _is_of("programs with documents", place.app) and _is_of("titles of documents", place.title)
 
 
 @lru_cache(maxsize=128)

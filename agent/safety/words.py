@@ -30,7 +30,7 @@ _UNDIVIDED_STAR = "[^をにてでへと并和且後后再]*"
 #: Numbers, with a unit or as a size: 7, 30s, 1280x1024.
 _NUMBER = re.compile(r"\d+[^\W\d]{0,3}\d*")
 #: A price, which on a button often buys, and an address, which may be let in: they are no mere numbers.
-_PRICE = re.compile(r"[$€£¥₹]\s?\d|\d\s?[$€£¥₹]|\d(?:\.\d+){3}")
+_PRICE = re.compile(r"(?i)\$\s?\.?\d|\d\s?(?:\$|zł|円|元|kr|eur|usd|gbp|chf|pln)|\d(?:\.\d+){3}")
 #: Allowed signs beside numbers and letters: those of calculators, players and lists, but no pictures.
 _SIGNS = re.compile(r"[\w\s!-/:-@\[-`{-~×÷−√±°…·•«»‹›←→↑↓⋮☰]+")
 #: Letters drawn apart, or one per line: only people read them as a word.

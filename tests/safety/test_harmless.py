@@ -49,7 +49,7 @@ def test_a_caption_is_listed_only_if_all_of_its_parts_are(name: str) -> None:
     assert asked(PRESS, PLACE, hit("push button", name)) is not None
 
 
-@pytest.mark.parametrize("name", ["$20", "4 €", "0.0.0.0/0"])
+@pytest.mark.parametrize("name", ["$20", "4 €", "20zł", "$.99", "0.0.0.0/0"])
 def test_a_price_and_an_address_are_no_mere_numbers(name: str) -> None:
     assert asked(PRESS, PLACE, hit("push button", name)) is not None
 

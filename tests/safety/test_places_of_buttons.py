@@ -32,10 +32,11 @@ def judged(action: Action[DesktopPoint], place: Place, target: str = "", **known
         (PRESS, "push button: OK", Place("Firefox", "Bank statement"), Place("Soffice", "bank.ods — LibreOffice Calc")),
         (PRESS, "push button: OK", Place("Firefox", "x - GitHub"), Place("com.github.xournalpp.xournalpp", "Notes")),
         (PRESS, "push button: Answer", Place("Signal", "Signal"), Place("Gnome-mines", "Mines")),
-        (PRESS, "push button: Done", Place("Firefox", "Limit 120 - eToro"), Place("Firefox", "A recipe")),
         (PressKeys(("enter",)), "", Place("Xfreerdp", "FreeRDP: server"), Place("Gnome-mines", "Mines")),
         (TypeText("yes"), "", Place("Scrcpy", "Pixel 7"), Place("Mousepad", "a.txt - Mousepad")),
-        (Drag(POINT, POINT), "heading: Rejected", Place("Firefox", "Candidates"), Place("Gnome-mines", "Mines")),
+        (Drag(POINT, POINT), "heading: Rejected", Place("Firefox", "Candidates"), Place("Firefox", "News")),
+        (PRESS, "push button: Ablehnen", Place("Firefox", "Urlaubsantrag Tom"), Place("Firefox", "Wetter Berlin")),
+        (PRESS, "push button: Present", Place("Firefox", "x", site="meet.google.com"), Place("Soffice", "meeting.odp")),
         (PressKeys(("ctrl", "c")), "", Place("KeePassXC", "x.kdbx - KeePassXC"), Place("Mousepad", "a.txt - Mousepad")),
         (PressKeys(("ctrl", "o")), "", Place("Thunar", "Downloads - Thunar"), Place("Mousepad", "a.txt - Mousepad")),
         (PressKeys(("ctrl", "z")), "", Place("Thunar", "autostart - Thunar"), Place("Thunar", "Music - Thunar")),
@@ -114,7 +115,7 @@ def test_a_sentence_sends_what_it_orders_and_not_what_it_only_names(sentence: st
 
 def test_the_name_of_the_program_is_no_object_that_a_sentence_shares() -> None:
     for folder, asks in (("Taxes", True), ("Recipes", False)):
-        page = Place("Firefox", f"{folder} - Dropbox — Mozilla Firefox")
+        page = Place("Firefox", f"{folder} - Dropbox", site="www.dropbox.com")
         question = judged(PRESS, page, "push button: Share", sentence="share Recipes on Dropbox")
         assert (question is not None) is asks, folder
 

@@ -155,8 +155,6 @@ _TOLD_BY: dict[str, Sense] = {
 _MOST_FOUND = 20
 #: Characters around the caret with which a typed text is judged.
 _AROUND = 300
-#: Where an application's identifier names the site that holds its code: com.github.xournalpp.xournalpp.
-_FORGE = re.compile(r"^(?:com|io|org|net|page)\.(?:gnome\.)?(?:github|gitlab|codeberg)\.", re.IGNORECASE)
 #: Longest name in a reason, in characters.
 _LONGEST_NAME = 60
 
@@ -333,8 +331,7 @@ class Rule(PolicyPart):
 
     def _is_in(self, place: Place) -> bool:
         site = f"site {place.site}" if place.site else ""  # so that no expression takes it for a program
-        app = _FORGE.sub("", place.app)
-        return any(found(one, text) for one in self.windows for text in (app, place.title, site) if text)
+        return any(found(one, text) for one in self.windows for text in (place.app, place.title, site) if text)
 
 
 class Allowed(PolicyPart):
