@@ -42,6 +42,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("tasks", metavar="TASKS", type=Path, help="file of tasks, one JSON object per line")
     parser.add_argument("--out", metavar="DIR", type=Path,
                         help="output folder: results.jsonl, runs (default: TASKS-fleet)")  # fmt: skip
+    parser.add_argument("--copy-to", metavar="FOLDER", type=plain_text,
+                        help="copy results and records as they come, such as s3://bucket/fleet")  # fmt: skip
     parser.add_argument("--again", choices=("failed",), help="repeat the tasks that were not done")
     add_fleet_options(parser)
     parser.add_argument("--json", action="store_true", help="print the events of all runs as JSON, one per line")
@@ -127,6 +129,10 @@ def _run(arguments: argparse.Namespace) -> int:
         waiting = results.still_to_do(tasks, lambda result: arguments.again == "failed" and not result.done)
         drawn = not arguments.json and is_terminal("output") and os.environ.get("TERM") != "dumb"
         view = Events() if arguments.json else Table(len(tasks), len(tasks) - len(waiting)) if drawn else Lines()
+        if arguments.copy_to is not None:
+            from agent.fleet.copies import Copies
+
+            view = Copies(view, results, arguments.copy_to)
         try:
             carry_out(runner, results, waiting, arguments, view)
         finally:

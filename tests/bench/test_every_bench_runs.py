@@ -18,6 +18,7 @@ BENCHES = {
     "policy": (["--rounds", "1"], "of a plain capture"),
     "questions": (["--only", "no_buttons"], "risky actions, 0 unasked"),
     "recipes": (["--filter", "mousepad-line-numbers"], "1 recorded: {'right': 1}"),
+    "saturation": (["--most", "4"], "the server is full from 37 desktops on"),
     "step": (["--rounds", "1"], "naive"),
     "stop": (["--runs", "1"], "1 of 1 stops"),
     "terminal": (["--rounds", "1"], "step on screen"),
