@@ -93,13 +93,14 @@ def main() -> None:
     options = parser.parse_args()
     server, machines = options.slots / options.answer, options.cores / options.work
     full = options.slots * (1 + options.own / options.answer)
-    print(f"on paper: {min(server, machines):.1f} steps a second at most ({server:.1f} by the server, {machines:.1f} by "
-          f"processors); the server is full from {full:.0f} desktops on")  # fmt: skip
+    most = min(server, machines)
+    print(f"on paper: {most:.1f} steps a second at most ({server:.1f} by the server, {machines:.1f} by processors); "
+          f"the server is full from {full:.0f} desktops on")  # fmt: skip
     print("desktops  steps/s  of the most  waits for a processor  for the server  a step takes")
     desktops = 1
     while desktops <= options.most:
         rate, processor, slot = simulate(desktops, options)
-        print(f"{desktops:8}  {rate:7.2f}  {rate / min(server, machines):11.0%}  {processor:19.2f} s  {slot:12.2f} s  "
+        print(f"{desktops:8}  {rate:7.2f}  {rate / most:11.0%}  {processor:19.2f} s  {slot:12.2f} s  "
               f"{desktops / rate:10.1f} s")  # fmt: skip
         desktops *= 2
 
