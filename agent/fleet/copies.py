@@ -1,7 +1,7 @@
 """Copies the results of a fleet, as they come, to any folder that fsspec knows: a disk, S3, SSH, Hugging Face ..."""
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from agent.fleet.fleet import Lines
 from agent.fleet.tasks import Result, Results, Task
+from agent.run.control import Worker
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.printing import counted
 
@@ -31,7 +32,7 @@ class Copies(Lines):
         except (ValueError, ImportError) as error:
             raise UsageError(f"Results cannot be copied to {target!r}: {error}.", "See docs/fleet.md.") from error
         self._view, self._results, self._root, self._target = view, results, root.rstrip("/"), target
-        self._thread = ThreadPoolExecutor(1, "copies")
+        self._thread = Worker("copies")  # its thread does not hold up the end of a program that is stopped
         self._copied: set[str] = set()
         self._last: Future[None] | None = None
 
@@ -53,7 +54,7 @@ class Copies(Lines):
                 f"They are in {self._results.folder}. The same command copies what is missing.",
             ) from error
         finally:
-            self._thread.shutdown()
+            self._thread.end()
 
     @override
     def started(self, task: Task, tries: int) -> None:

@@ -146,8 +146,8 @@ class Sentence:
 
     def _sees_object(self, caption: str, action: Action[DesktopPoint], seen: Situation) -> bool:
         """Whether something else that the instruction names is visible there. True if it names nothing else."""
-        place = seen.focused if isinstance(action, TYPING) else seen.under
-        others = [one for one in self._named() if one not in _program(place)]
+        program = _program(seen.focused if isinstance(action, TYPING) else seen.under)
+        others = [one for one in self._named() if one not in program]
         others = [one for one in others if not any(_same(one, word) for word in _content(caption))]
         return not others or any(_same(one, other) for one in others for other in _visible(action, seen))
 

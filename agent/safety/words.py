@@ -29,8 +29,8 @@ _MOST_WORDS = 4
 _UNDIVIDED_STAR = "[^をにてでへと并和且後后再]*"
 #: Numbers, with a unit or as a size: 7, 30s, 1280x1024.
 _NUMBER = re.compile(r"\d+[^\W\d]{0,3}\d*")
-#: A price, which on a button often buys, and an address, which may be let in: they are no mere numbers.
-_PRICE = re.compile(r"(?i)\$\s?\.?\d|\d\s?(?:\$|zł|円|元|kr|eur|usd|gbp|chf|pln)|\d(?:\.\d+){3}")
+#: A price, which on a button often buys, and an address, which may be let in: they weigh more than numbers.
+_NO_MERE_NUMBER = re.compile(r"(?i)\$\s?\.?\d|\d\s?(?:\$|zł|円|元|kr|eur|usd|gbp|chf|pln)|\d(?:\.\d+){3}")
 #: Allowed signs beside numbers and letters: those of calculators, players and lists, but no pictures.
 _SIGNS = re.compile(r"[\w\s!-/:-@\[-`{-~×÷−√±°…·•«»‹›←→↑↓⋮☰]+")
 #: Letters drawn apart, or one per line: only people read them as a word.
@@ -165,7 +165,7 @@ def _is_covered(caption: str, names: re.Pattern[str]) -> bool:
     if not caption or len(caption) > _LONGEST_CAPTION:
         return False
     small = all(_NUMBER.fullmatch(one) or (len(one) == 1 and one.isascii()) for one in re.findall(r"\w+", caption))
-    is_sign = small and _SIGNS.fullmatch(caption) is not None and not _PRICE.search(caption)
+    is_sign = small and _SIGNS.fullmatch(caption) is not None and not _NO_MERE_NUMBER.search(caption)
     return is_sign or names.fullmatch(caption) is not None
 
 
