@@ -17,7 +17,7 @@ from agent.fleet.tasks import ALLOWED, Results, Task, option_words, read_tasks
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, port_number, positive
 from foundation.errors import ExitStatus, StoppedError
-from foundation.printing import is_terminal
+from foundation.printing import is_terminal, put_text
 
 #: The command line of a run; empty for this program's own.
 PROGRAM: tuple[str, ...] = ()
@@ -45,6 +45,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--copy-to", metavar="FOLDER", type=plain_text,
                         help="copy results and records as they come, such as s3://bucket/fleet")  # fmt: skip
     parser.add_argument("--again", choices=("failed",), help="repeat the tasks that were not done")
+    parser.add_argument("--kuberay", metavar="IMAGE", type=plain_text,
+                        help="print the manifest of this fleet for Kubernetes (KubeRay); start nothing")  # fmt: skip
     add_fleet_options(parser)
     parser.add_argument("--json", action="store_true", help="print the events of all runs as JSON, one per line")
     for group in ("policy", "runs", "engine", "two models", "sandbox", "limits and history"):
@@ -123,6 +125,12 @@ def limited(arguments: argparse.Namespace) -> dict[str, Any]:
 def _run(arguments: argparse.Namespace) -> int:
     common = limited(arguments)
     tasks = read_tasks(arguments.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
+    if arguments.kuberay is not None:
+        from agent.fleet.kuberay import manifest
+
+        of_the_fleet = {name: vars(arguments)[name] for name in ("copy_to", "retries", "again", "metrics", "json")}
+        put_text(manifest(arguments.tasks, tasks, arguments.kuberay, arguments.parallel, common | of_the_fleet))
+        return ExitStatus.DONE
     out = arguments.out or arguments.tasks.with_name(f"{arguments.tasks.stem}-fleet")
     with Results(out) as results, ExitStack() as opened:
         runner = runner_of(arguments.ray, out, common, opened, program=PROGRAM)

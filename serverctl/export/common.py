@@ -1,6 +1,5 @@
 """The input of every export, the servers of a plan, and the header that says how a file was made."""
 
-import re
 import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -8,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from foundation.configs import configs_dir, load_config
+from foundation.configs import load_config
 from foundation.errors import UsageError
 from foundation.printing import counted
+from foundation.templates import filled
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.plan.env import PINS, replica_env
 from serverctl.plan.goal import Goal, Plan
@@ -219,16 +219,6 @@ def commented(lines: Sequence[str]) -> str:
         unwrapped = line.startswith((" ", "Made by: ")) or len(line) <= _WIDTH
         found += [line] if unwrapped else textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return "".join(f"# {line}".rstrip() + "\n" for line in found)
-
-
-def template(name: str, values: Mapping[str, str]) -> str:
-    """A file of configs/exports/ with its marks (@NAME@) filled in."""
-    return filled((configs_dir() / "exports" / name).read_text(encoding="utf-8"), values)
-
-
-def filled(text: str, values: Mapping[str, str]) -> str:
-    """A text with its marks replaced by their values, in one pass."""
-    return re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], text)
 
 
 def check_secrets(command: Command) -> None:

@@ -1,13 +1,13 @@
-"""The compose file and the Kubernetes manifest: the image, the command inside it, YAML and its templates."""
+"""The compose file and the Kubernetes manifest: the image, and the command inside it."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from foundation.configs import configs_dir
 from foundation.errors import UsageError
-from serverctl.export.common import GATE_FOLDER, START_SECONDS, Document, Server, Source, filled
+from foundation.templates import to_yaml, yaml_template
+from serverctl.export.common import GATE_FOLDER, START_SECONDS, Document, Server, Source
 from serverctl.hardware.facts import GIB
 from serverctl.process import api_key_gate as gate
 
@@ -136,45 +136,3 @@ def _notes(source: Source, format_name: str, **values: object) -> list[str]:
     (outside,) = source.notes(f"{format_name}.outside")
     sections = (f"{format_name}.start", "container", f"{format_name}.rest")
     return source.notes(*sections, OUTSIDE=outside, **values)
-
-
-def yaml_template(name: str, **values: Any) -> list[Any]:
-    """The objects of a YAML file in configs/exports/, filled in.
-
-    A mark (@NAME@) that stands alone becomes its value, of whatever kind; None takes the entry away.
-    """
-    import yaml
-
-    marks = {f"@{mark}@": value for mark, value in values.items()}
-    texts = {mark: str(value) for mark, value in marks.items()}
-
-    def fill(part: Any) -> Any:
-        match part:
-            case dict():
-                return {key: value for key, old in part.items() if (value := fill(old)) is not None}
-            case list():
-                return [fill(one) for one in part]
-            case str():
-                return marks[part] if part in marks else filled(part, texts)
-        return part
-
-    text = (configs_dir() / "exports" / name).read_text(encoding="utf-8")
-    return [fill(document) for document in yaml.safe_load_all(text)]
-
-
-def to_yaml(documents: Sequence[Mapping[str, Any]]) -> str:
-    """Format YAML for readers: keys in order, one entry per line, no anchors."""
-    import yaml
-
-    class Plain(yaml.SafeDumper):
-        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-            return True
-
-        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
-            return super().increase_indent(flow, False)
-
-        def represent_str(self, data: str) -> Any:
-            return self.represent_scalar("tag:yaml.org,2002:str", data, style="|" if data.count("\n") > 1 else None)
-
-    Plain.add_representer(str, Plain.represent_str)
-    return yaml.dump_all(documents, Dumper=Plain, sort_keys=False, width=1000, allow_unicode=True)

@@ -14,8 +14,9 @@ from typing import Any
 
 from foundation.errors import UsageError
 from foundation.families import family_data, family_folder, family_names
+from foundation.templates import template
 from serverctl.diagnose.stages import Stage
-from serverctl.export.common import Document, Source, flag_groups, program_words, template
+from serverctl.export.common import Document, Source, flag_groups, program_words
 from serverctl.hardware.facts import GIB, CannotPlanError
 from serverctl.planning import plan_for
 from serverctl.process import api_key_gate as gate

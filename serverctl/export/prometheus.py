@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from foundation.configs import load_config
+from foundation.templates import to_yaml, yaml_template
 from serverctl.export.common import Document, Source
-from serverctl.export.containers import to_yaml, yaml_template
 from serverctl.load.health import targets
 
 #: Alert if the slowest twentieth of first tokens takes longer, in seconds, on cards and on a processor. A choice, not a

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from foundation.errors import UsageError
-from serverctl.export.common import Document, Source, template
-from serverctl.export.containers import to_yaml, yaml_template
+from foundation.templates import template, to_yaml, yaml_template
+from serverctl.export.common import Document, Source
 from serverctl.hardware.catalogue import is_listed
 from serverctl.hardware.facts import Gpu
 from serverctl.plan.env import pins_of_server

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from foundation.errors import UsageError
-from serverctl.export.common import Document, Server, Source, commented, exports, flag_groups, program_words, template
+from foundation.templates import template
+from serverctl.export.common import Document, Server, Source, commented, exports, flag_groups, program_words
 from serverctl.hardware.facts import CannotPlanError, Hardware, usable_cards
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal, Plan

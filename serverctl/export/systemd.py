@@ -8,7 +8,8 @@ variable in ExecStart= after the first word.
 import re
 from collections.abc import Sequence
 
-from serverctl.export.common import Document, Server, Source, flag_groups, program_words, template
+from foundation.templates import template
+from serverctl.export.common import Document, Server, Source, flag_groups, program_words
 from serverctl.process import api_key_gate as gate
 
 #: The location of vLLM in a unit for imagined hardware.

@@ -10,6 +10,7 @@ import yaml
 from stubs.exports import exported, here, source_for
 
 from foundation.errors import UsageError
+from foundation.templates import to_yaml
 from serverctl.commands.plans import export as command
 from serverctl.export import containers
 from serverctl.export.common import PINS, Source
@@ -29,7 +30,7 @@ def manifest(source: Source) -> list[Any]:
 @pytest.mark.parametrize("text", ["yes", "012", "1e3", "a: b", "# x", " x ", "$HOME", "'\"", "", "one\ntwo\nthree\n"])
 def test_texts_load_back_as_they_were(text: str) -> None:
     data = [{"a": text, "b": [text, text], "c": {text: 1}}]
-    assert list(yaml.safe_load_all(containers.to_yaml(data))) == data
+    assert list(yaml.safe_load_all(to_yaml(data))) == data
 
 
 @pytest.mark.parametrize(
