@@ -40,7 +40,9 @@ def _read(option: Option, value: Any) -> Any:
             case "path":
                 return Path(value)
             case "size":
-                return Size.parse(value) if isinstance(value, str) else Size(*value)
+                return (
+                    value if isinstance(value, Size) else Size.parse(value) if isinstance(value, str) else Size(*value)
+                )
             case "count":
                 return positive(str(value))
             case "seconds":

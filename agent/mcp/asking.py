@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -33,6 +34,8 @@ T = TypeVar("T")
 _PATIENCE = 600.0
 #: The name of the one question that a call asks at a time.
 _QUESTION = "question"
+#: Questions of one call in the newer way: the SDK's client gives up after as many.
+_MOST_ROUNDS = 10
 
 
 class Call:
@@ -43,13 +46,15 @@ class Call:
         self.token = secrets.token_urlsafe(12)
         self.asked = asyncio.Event()
         self.question: ElicitRequest | None = None
+        self.waits = False  # for a reply
+        self._rounds = 0
         self._reply: asyncio.Future[Any] | None = None
 
     @property
     def can_ask(self) -> bool:
         """Whether the host can ask its person."""
         known = self.context.client_capabilities
-        return known is not None and known.elicitation is not None
+        return known is not None and known.elicitation is not None and self._rounds < _MOST_ROUNDS
 
     async def ask(self, message: str, kind: str, **titles: str) -> Mapping[str, Any]:
         """Ask for values of a JSON type by name, the first of them required.
@@ -60,18 +65,25 @@ class Call:
             return {}
         properties = {name: {"type": kind, "title": title} for name, title in titles.items()}
         schema = {"type": "object", "properties": properties, "required": [*properties][:1]}
-        if self.context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            session = self.context.session
-            answer = await session.elicit_form(message, schema, related_request_id=self.context.request_id)
-        else:
-            self.question = ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
-            self._reply = asyncio.get_running_loop().create_future()
-            self.asked.set()
-            done, _ = await asyncio.wait([self._reply], timeout=_PATIENCE)
-            answer = self._reply.result() if done else None
+        self.waits = True
+        try:
+            answer = await self._answer(message, schema)
+        finally:
+            self.waits = False
         if not isinstance(answer, ElicitResult) or answer.action != "accept":
             return {}
         return answer.content or {}
+
+    async def _answer(self, message: str, schema: dict[str, Any]) -> Any:
+        if self.context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            session = self.context.session
+            return await session.elicit_form(message, schema, related_request_id=self.context.request_id)
+        self._rounds += 1
+        self.question = ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
+        self._reply = asyncio.get_running_loop().create_future()
+        self.asked.set()
+        done, _ = await asyncio.wait([self._reply], timeout=_PATIENCE)
+        return self._reply.result() if done else None
 
     def replied(self, context: "Context[Any, Any]") -> None:
         """Go on with the host's next request, which brings the reply."""
@@ -92,15 +104,19 @@ class Calls:
     ) -> "T | InputRequiredResult":
         """Do the work of a call, or go on with it, until it is done or needs a reply.
 
-        Cancelling it cancels the work.
+        Cancelling it cancels the work. A new call gives up those that wait for a reply: in the newer way, nobody tells
+        us that a host cancelled one. Raises ToolError: a reply is to a call that was given up.
         """
         state = context.request_state
-        call, task = self._waiting.pop(state, (None, None)) if state else (None, None)
-        if call is None or task is None:
+        if state is None:
+            await self._give_up()
             call = Call(context)
-            task = asyncio.ensure_future(work(call))
-        else:
+            task: asyncio.Future[Any] = asyncio.ensure_future(work(call))
+        elif state in self._waiting:
+            call, task = self._waiting.pop(state)
             call.replied(context)
+        else:
+            raise ToolError("This call was given up, because another one began or no reply came. Call again.")
         asked = asyncio.ensure_future(call.asked.wait())
         try:
             await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -116,10 +132,17 @@ class Calls:
         self._waiting[call.token] = (call, task)
         return InputRequiredResult(input_requests={_QUESTION: call.question}, request_state=call.token)
 
+    async def _give_up(self) -> None:
+        tasks = [task for _, task in self._waiting.values()]
+        self._waiting.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 _NOBODY = (
-    "This needs a person's approval. The host cannot ask one (it offers no elicitation), and there is no screen for a "
-    "browser. Do this part by hand, or run the task with `mai-agent` in a terminal."
+    "This needs a person's approval. The host cannot ask one (it offers no elicitation, or has asked ten times), "
+    "and there is no screen for a browser. Do this part by hand, or run the task with `mai-agent` in a terminal."
 )
 
 

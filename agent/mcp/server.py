@@ -88,8 +88,11 @@ class DesktopTools:
 
     async def look(self, context: "Context[Any, Any]", picture: bool = False) -> list[Any]:
         """Return the elements on the screen now (role, name, value, box in pixels), on request with a picture."""
-        async with self._turn(Call(context)) as desktop:
-            seen = await desktop.look()
+        if self._call is not None and self._call.waits and self._desktop is not None:  # for a reply, maybe for long
+            seen = await self._desktop.look()
+        else:
+            async with self._turn(Call(context)) as desktop:
+                seen = await desktop.look()
         content: list[Any] = [json.dumps(_seen(seen), ensure_ascii=False)]
         if picture:
             written = io.BytesIO()

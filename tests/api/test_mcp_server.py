@@ -68,7 +68,7 @@ def test_a_recipe_is_listed_and_done_again(tmp_path: Path, monkeypatch: pytest.M
     keep_recipe(Recipe.model_validate(data), "write")
 
     async def main() -> None:
-        async with a_client(tmp_path / "runs") as client:
+        async with a_client(tmp_path / "runs", "--sandbox-size", "1280x800") as client:
             listed = (await client.call_tool("recipes", {})).content[0].text
             assert json.loads(listed) == [
                 {"name": "write", "instruction": "write {text}", "parameters": {"text": "hello"}}
@@ -204,6 +204,46 @@ def test_a_call_that_the_host_cancels_stops_at_once(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert sorted(one.outcome for one in list_bundles(tmp_path)) == ["done", "stopped"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_call_that_is_cancelled_while_its_question_waits_gives_the_desktop_back(tmp_path: Path, mode: str) -> None:
+    async def main() -> None:
+        asked, never = asyncio.Event(), asyncio.Event()
+
+        async def answer(_: Any, __: types.ElicitRequestParams) -> types.ElicitResult:
+            asked.set()
+            await never.wait()
+            raise AssertionError
+
+        async with a_client(tmp_path, "--approve", "risky", mode=mode, **{ELICIT: answer}) as client:
+            await client.call_tool("act", {"action": "open", "text": "mousepad"})
+            call = asyncio.ensure_future(client.call_tool("act", {"action": "press", "text": "ctrl+q"}))
+            await asyncio.wait_for(asked.wait(), 60)
+            call.cancel()
+            (window,) = told(await asyncio.wait_for(client.call_tool("look"), 30))["windows"]
+            assert "Mousepad" in window["title"]
+            press = {"action": "type", "text": "still here"}
+            assert told(await asyncio.wait_for(client.call_tool("act", press), 60))["done"]
+
+    asyncio.run(main())
+    assert sorted(one.outcome for one in list_bundles(tmp_path)) == ["done", "done", "stopped"]
+
+
+def test_questions_beyond_what_a_host_answers_in_one_call_are_refused(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def main() -> dict[str, Any]:
+        async with a_client(tmp_path, "--approve", "ask", **answering(asked, allow=True)) as client:
+            await client.call_tool("act", {"action": "open", "text": "mousepad"})
+            asked.clear()
+            sentence = ", ".join(f"press f{number % 4 + 5}" for number in range(12))
+            return told(await client.call_tool("do", {"instruction": sentence}))
+
+    done = asyncio.run(main())
+    assert not done["done"]
+    assert len(asked) == 10
+    assert sum(step["executed"] and step["action"].startswith("press") for step in done["steps"]) == 10, done
 
 
 @pytest.fixture

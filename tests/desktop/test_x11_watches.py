@@ -12,6 +12,7 @@ from agent.desktop.protocol.desktop import DEFAULT_CHORD, TakeoverWatch, parse_c
 from agent.desktop.protocol.hand import Rest
 from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.x11 import watches as watch
+from agent.desktop.x11.connection import describe, open_display
 from agent.desktop.x11.watches import DisplayWatch, Look, StopKey, Takeover, TakeoverJudge
 from agent.desktop.x11.windows import VisibleParts
 from agent.run.control import Steering
@@ -284,3 +285,17 @@ def test_on_a_display_what_the_hand_does_is_ignored_and_what_the_person_does_pau
     wait_until(lambda: steering.paused, "it is paused")
     assert steering.take_acts() == ["pressed keys"]
     watch.close()
+
+
+@pytest.mark.usefixtures("display")
+def test_a_long_title_of_an_older_program_is_read() -> None:
+    title = "Rechnung für Kunden und Lieferanten 2026 (Entwurf)"
+    connection = open_display()
+    window = connection.screen().root.create_window(0, 0, 9, 9, 0, 0)
+    window.change_property(
+        connection.intern_atom("WM_NAME"), connection.intern_atom("STRING"), 8, title.encode("latin-1")
+    )
+    found = describe(connection, window.id)
+    connection.close()
+    assert found is not None
+    assert found.title == title

@@ -11,6 +11,8 @@ from stubs.display import PlainDisplay, wait_until
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 from stubs.program import Program
 
+from agent.record.read import list_bundles
+
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(240)]
 
 HOSTILE = "<img src=x onerror=\"document.title='broken'\">"
@@ -36,7 +38,7 @@ def test_a_run_is_watched_decided_and_ended_in_the_browser(tmp_path: Path, brows
 
     with (
         PlainDisplay() as display,
-        FakeEndpoint([say(TYPE), say(act("click", coordinate=[500, 500])), say(DONE)]) as endpoint,
+        FakeEndpoint([say(TYPE), say(act("click", coordinate=[500, 500])), say(DONE), say(DONE)]) as endpoint,
     ):
         display.start("xterm", "-geometry", "100x40+100+50", "-e", "cat")
         words = ("--web", "--approve", "ask", "--endpoint", endpoint.url, "do the task")
@@ -75,10 +77,15 @@ def test_a_run_is_watched_decided_and_ended_in_the_browser(tmp_path: Path, brows
             assert part("outcome").text == "done"
             assert len(browser.find_elements("css selector", "#list .step")) == 3
             assert "mai-agent" in browser.title
+
+            part("say-text").send_keys("do less")  # a run with fewer steps than the one before
+            part("say-send").click()
+            when(lambda: part("instruction").text == "do less" and part("state").text == "NO RUN", "it ended as well")
+            assert len(browser.find_elements("css selector", "#list .step")) == 1
             program.signal(signal.SIGINT)
             assert program.wait() == 0
             assert program.left_over() == []
-            assert program.bundle.outcome == "done"
+            assert [one.outcome for one in list_bundles(program.runs)] == ["done", "done"]
             wait_until(
                 lambda: part("state").text == "ENDED" or part("lost").is_displayed(), "the page says that it is over"
             )

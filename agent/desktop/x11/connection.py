@@ -67,17 +67,22 @@ def unless_gone() -> Iterator[None]:
         yield
 
 
+#: Longest property that is read, in units of 4 bytes.
+_WHOLE = 1 << 20
+
+
 @unless_gone()
 def read_property(display: Any, window: Any, name: str) -> Any:
     """Return the value of a window's property; None if it is not set or the window has closed meanwhile."""
-    found = window_of(display, window).get_full_property(display.intern_atom(name), 0)  # 0: of any type
+    # 0: of any type. All at once: Xlib joins parts of text as `str` and `bytes`, and fails where one is no UTF-8.
+    found = window_of(display, window).get_full_property(display.intern_atom(name), 0, sizehint=_WHOLE)
     return None if found is None else found.value
 
 
 def text_of(value: Any) -> str:
-    """Return a property's value as text. Xlib has already decoded valid UTF-8."""
+    """Return a property's value as text. Xlib has decoded valid UTF-8; older programs write Latin-1 (ICCCM, STRING)."""
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        return value.decode("latin-1")
     return "" if value is None else str(value)
 
 

@@ -341,7 +341,7 @@ const report = (() => {
     timeline.draw();
     if (!steps.length) return;
     for (const button of document.querySelectorAll("#main .bar button, #views button, #filter")) button.disabled = false;
-    select(newest ? steps.length - 1 : place);
+    select(newest ? steps.length - 1 : Math.min(place, steps.length - 1));
     filter();
   }
 

@@ -34,6 +34,7 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
 
   // Draws the run anew: a live page calls it after every step.
   function draw() {
+    current = Math.min(current, steps.length - 1); // a new run has fewer steps
     measure();
     $("legend").replaceChildren();
     $("time").hidden = !steps.length || Boolean(run.still);
@@ -69,6 +70,7 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
   const resized = new ResizeObserver(() => frames());
   // As many frames as there is room for, each what the screen showed at its time.
   function frames() {
+    if ($("time").hidden) return; // a run that has just begun
     const room = Math.max(1, Math.floor((film.clientWidth + 6) / 110));
     const count = Math.min(room, 40);
     if (film.children.length !== count) film.replaceChildren(...Array.from({ length: count }, () => el("div", { class: "thumb" }, el("span"))));
