@@ -9,32 +9,23 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from foundation.commented_json import read_json, tokens
 from foundation.configs import load_config, state_folder
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import write_atomically
 
 NAME = "mai-agent"
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\]:,]|[^\s{}\[\]:,"/]+|/', re.DOTALL)
 
 
 class SettingsError(ValueError):
     """The file is not shaped like settings."""
-
-
-def read_json(text: str) -> Any:
-    """Parse JSON with comments and trailing commas; an empty text is an empty object. Raises ValueError."""
-    pieces = [sign for _, sign in _tokens(text)]
-    kept = [
-        one for one, after in zip(pieces, [*pieces[1:], ""], strict=False) if not (one == "," and after in ("}", "]"))
-    ]
-    return json.loads(" ".join(kept)) if kept else {}
 
 
 def insert_json(text: str, keys: Sequence[str], name: str, entry: Any) -> str:
@@ -49,16 +40,17 @@ def insert_json(text: str, keys: Sequence[str], name: str, entry: Any) -> str:
         name, entry = key, {name: entry}
     unit = _indent(text)
     written = json.dumps({name: entry}, indent=unit, ensure_ascii=False)[1:-1].rstrip()
-    body = written.replace("\n", "\n" + unit * found)
-    follows = next((sign for place, sign in _tokens(text) if place >= at), "}")
+    body = written.replace("\n", _newline(text) + unit * found)
+    follows = next((sign for place, sign in tokens(text) if place >= at), "}")
     return f"{text[:at]}{body}{'' if follows == '}' else ','}{text[at:]}"
 
 
 def insert_toml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any]) -> str:
     """Return the text with a table at its end."""
     lines = [f"[{'.'.join(keys)}.{name}]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    return f"{text}{gap}" + "\n".join(lines) + "\n"
+    end = _newline(text)
+    gap = "" if not text else end if text.endswith("\n") else 2 * end
+    return f"{text}{gap}" + end.join(lines) + end
 
 
 def insert_yaml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any]) -> str:
@@ -73,15 +65,32 @@ def insert_yaml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any]
     below = re.match(r"([ \t]+)\S", text[heading.end() :])
     gap = "" if heading[0].endswith("\n") else "\n"
     added = f"{gap}{_yaml(name, entry, below[1] if below else '  ')}"
-    if "\r\n" in text:
-        added = added.replace("\n", "\r\n")
-    return f"{text[: heading.end()]}{added}{text[heading.end() :]}"
+    return text[: heading.end()] + added.replace("\n", _newline(text)) + text[heading.end() :]
 
 
-def _tokens(text: str) -> Iterator[tuple[int, str]]:
-    for match in _TOKEN.finditer(text):
-        if not match[0].startswith(("//", "/*")):
-            yield match.start(), match[0]
+def remove_json(text: str, keys: Sequence[str], name: str) -> str:
+    """Return the text without a member of the object at `keys`, and without its comma. Raises SettingsError."""
+    at, found = _object(text, keys)
+    start = comma = end = at  # where a member begins, the comma before it, and the end of what was read of it
+    key, depth = "", 0
+    for place, sign in tokens(text) if found == len(keys) else ():
+        if place < at:
+            continue
+        if depth == 0 and sign in (",", "}"):
+            if key == json.dumps(name):
+                return text[:start] + text[place + 1 :] if sign == "," else text[:comma] + text[end:]
+            start, comma, key = place + 1, place, ""
+        elif not key:
+            key = sign
+        depth += (sign in "{[") - (sign in "}]")
+        if depth < 0:
+            break
+        end = place + len(sign)
+    raise SettingsError(f"{name} is not there")
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _object(text: str, keys: Sequence[str]) -> tuple[int, int]:
@@ -92,7 +101,7 @@ def _object(text: str, keys: Sequence[str]) -> tuple[int, int]:
     path: list[str] = []  # the keys of the objects around, "" for lists
     found = place = -1
     last = ""
-    for at, sign in _tokens(text):
+    for at, sign in tokens(text):
         if sign in "{[":
             path.append(json.loads(last) if last.startswith('"') else "")
             inside = path[1:]
@@ -125,7 +134,9 @@ def _yaml(name: str, entry: dict[str, Any], indent: str) -> str:
 _INSERT: dict[str, Callable[[str, Sequence[str], str, Any], str]] = {
     "json": insert_json, "toml": insert_toml, "yaml": insert_yaml,
 }  # fmt: skip
-_READ: dict[str, Callable[[str], Any]] = {"json": read_json, "toml": tomllib.loads, "yaml": yaml.safe_load}
+_READ: dict[str, Callable[[str], Any]] = {
+    "json": read_json, "toml": lambda text: tomllib.loads(text.removeprefix("\ufeff")), "yaml": yaml.safe_load,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +148,7 @@ class Change:
     after: str | None
     memory: Path  # the file that remembers what was inserted
     inserted: str = ""  # what is to be remembered; "" to forget it
+    entry: Mapping[str, Any] = field(default_factory=dict)  # likewise
     made: bool = False  # whether the file is made for the entry
 
     @property
@@ -154,7 +166,7 @@ class Change:
         try:
             if self.inserted:
                 self.memory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                known = {"path": str(self.path), "inserted": self.inserted, "made": self.made}
+                known = {"path": str(self.path), "inserted": self.inserted, "made": self.made, "entry": self.entry}
                 write_atomically(self.memory, json.dumps(known).encode())
             if self.after is None:
                 self.path.resolve().unlink(missing_ok=True)
@@ -197,7 +209,7 @@ def installed(host: str, file: str | None, options: Sequence[str]) -> Change:
             raise SettingsError("the entry would not be read back, or others would be lost")
     except (SettingsError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path} cannot be read as {kind} ({error}).", "Fix it, or add the entry by hand.") from error
-    return Change(path, before, inserted, memory, _added(without or "", inserted), without is None)
+    return Change(path, before, inserted, memory, _added(without or "", inserted), entry, without is None)
 
 
 def uninstalled(host: str, file: str | None) -> Change:
@@ -210,12 +222,28 @@ def uninstalled(host: str, file: str | None) -> Change:
     before = _read(path)
     after = None if before is None else before.replace(known["inserted"], "", 1)
     if after is not None and _names_us(host, after):
+        after = _without(host, after, known.get("entry"))
+    if after is not None and _names_us(host, after):
         raise UsageError(f"The entry in {path} was changed since.", "Remove it by hand.")
     if after == before:
         return Change(path, before, before, memory)
     if known["made"] and not (after or "").strip():
         after = None
     return Change(path, before, after, memory)
+
+
+def _without(host: str, text: str, entry: Any) -> str:
+    """Return JSON without our entry if it is still what was written: hosts write their files anew."""
+    data = load_config("mcp/hosts.toml")[host]
+    if data["format"] != "json" or not entry:
+        return text
+    try:
+        members = _section(read_json(text), data["keys"])
+        after = remove_json(text, data["keys"], NAME) if members.get(NAME) == entry else text
+        left = {name: value for name, value in members.items() if name != NAME}
+        return after if _section(read_json(after), data["keys"]) == left else text
+    except ValueError:
+        return text
 
 
 def _names_us(host: str, text: str) -> bool:

@@ -1,20 +1,20 @@
 """Reads which MCP servers a model may use, from a settings file in the form that MCP hosts share."""
 
-import json
 import os
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import yaml
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from foundation.commented_json import read_json
+from foundation.configs import load_config
 from foundation.errors import UsageError
 
-#: The tables of servers in the files of hosts: Claude, Cursor, Gemini CLI and others; VS Code; Codex.
-_TABLES = ("mcpServers", "servers", "mcp_servers")
-#: Comments in JSON, beside strings, which may hold the same characters.
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_READ: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".yaml": yaml.safe_load, ".yml": yaml.safe_load}
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)\}")
 
 
@@ -23,14 +23,26 @@ class ToolServer(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    command: str = ""
+    command: str = Field("", validation_alias=AliasChoices("command", "cmd"))
     args: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict, validation_alias=AliasChoices("env", "environment", "envs"))
     cwd: str | None = None
-    url: str = ""
+    url: str = Field("", validation_alias=AliasChoices("url", "uri", "serverUrl", "httpUrl"))
     headers: dict[str, str] = Field(default_factory=dict)
     disabled: bool = False
     timeout: float = Field(60.0, gt=0, le=3600)  # seconds for a call
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_most_hosts_write_it(cls, entry: Any) -> Any:
+        """OpenCode writes a command with its arguments as a list; it and goose say what is enabled, or built in."""
+        if not isinstance(entry, dict):
+            return entry
+        unused = entry.get("enabled") is False or entry.get("type") in ("builtin", "platform")
+        entry = {**entry, "disabled": entry.get("disabled", unused)}
+        if isinstance(command := entry.get("command"), list) and command:
+            entry |= {"command": command[0], "args": command[1:]}
+        return entry
 
     @property
     def reachable(self) -> bool:
@@ -44,15 +56,16 @@ def read_tool_servers(path: Path) -> dict[str, ToolServer]:
     Raises UsageError: the file cannot be read, or an entry is wrong.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        read = tomllib.loads(text) if path.suffix == ".toml" else json.loads(_COMMENT.sub(r"\1", text))
-    except (OSError, ValueError) as error:
+        text = path.read_text(encoding="utf-8-sig")
+        read = _READ.get(path.suffix, read_json)(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"The MCP servers in {path} cannot be read: {error}.", "Is it the file of a host?") from error
-    table = next((read[name] for name in _TABLES if name in read), None) if isinstance(read, dict) else None
+    names = dict.fromkeys(name for host in load_config("mcp/hosts.toml").values() for name in host["keys"])
+    table = next((read[name] for name in names if name in read), None) if isinstance(read, dict) else None
     if not isinstance(table, dict):
         raise UsageError(f"{path} lists no MCP servers.", 'Write them under "mcpServers", as other hosts do.')
-    found = {name: _server(path, name, _filled(entry)) for name, entry in table.items()}
-    return {name: server for name, server in found.items() if not server.disabled}
+    found = ((name, _server(path, name, _filled(entry))) for name, entry in table.items())
+    return {name: server for name, server in found if not server.disabled}
 
 
 def _server(path: Path, name: str, entry: Any) -> ToolServer:
@@ -62,7 +75,7 @@ def _server(path: Path, name: str, entry: Any) -> ToolServer:
         first = error.errors()[0]
         location = ".".join(map(str, (name, *first["loc"])))
         raise UsageError(f"In {path}, {location}: {first['msg']}.", "Mend the entry.") from error
-    if not server.reachable:
+    if not server.reachable and not server.disabled:
         raise UsageError(f"In {path}, {name} needs a command or a url, and not both.", "Mend the entry.")
     return server
 

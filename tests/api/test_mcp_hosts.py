@@ -1,5 +1,7 @@
 """`mai-agent mcp install` writes an entry into hosts' settings; `uninstall` leaves them as they were, to the byte."""
 
+import json
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -11,19 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.commands import mcp
-from agent.mcp.hosts import host_names, insert_json, installed, read_json, uninstalled
+from agent.mcp.hosts import host_names, insert_json, installed, remove_json, uninstalled
+from foundation.commented_json import read_json
 from foundation.configs import load_config
 from foundation.errors import UsageError
 
 HOSTS = load_config("mcp/hosts.toml")
-READ = {"json": read_json, "toml": tomllib.loads, "yaml": yaml.safe_load}
+READ = {"json": read_json, "toml": lambda text: tomllib.loads(text.removeprefix("\ufeff")), "yaml": yaml.safe_load}
 FILES = {
     "json": [
         "", "{}", "{}\n", '{\n    "theme": "dark"\n}\n', '{"a": [1, {"mcpServers": {}}]}',
         '// mine\n{\n\t"x": "}{//", /* { */\n\t"KEY": {\n\t\t"other": {"command": "x"}, // last\n\t},\n}\n',
-        '{"KEY": {}}', '{\r\n  "KEY": {"b": {"command": "y"}}\r\n}\r\n',
+        '{"KEY": {}}', '{\r\n  "KEY": {"b": {"command": "y"}}\r\n}\r\n', '\ufeff{\n  "theme": "dark"\n}\n',
     ],
-    "toml": ["", 'model = "x"', '# mine\n[KEY.other]\ncommand = "x"\n\n'],
+    "toml": ["", 'model = "x"', '# mine\n[KEY.other]\ncommand = "x"\n\n', '\ufeffmodel = "x"\r\n'],
     "yaml": [
         "", "a: 1", "KEY:\n", "KEY:  # mine\n    other:\n        cmd: x\nb: 2\n", "b: 2\nKEY:\n  other: {cmd: x}\n",
         "a: 1\r\nKEY:\r\n  other:\r\n    cmd: x\r\n", "KEY:  # mine\r\n", "a: 1\r\n",
@@ -114,14 +117,48 @@ KEYS = st.sampled_from(["servers", "a", 'q"', "{"])
 
 @given(st.dictionaries(KEYS, members, max_size=3), st.sampled_from([None, 1, "\t"]))
 def test_a_member_is_inserted_and_no_other_changes(settings: dict[str, Any], indent: int | str | None) -> None:
-    import json
-
     if not isinstance(settings.get("servers", {}), dict):
         return
     text = json.dumps(settings, indent=indent)
     found = read_json(insert_json(text, ["servers"], "mai-agent", {"command": "x"}))
     assert found.pop("servers") == {"mai-agent": {"command": "x"}} | settings.pop("servers", {})
     assert found == settings
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), members), max_size=3, unique_by=lambda one: one[0]),
+    st.integers(0, 3), st.sampled_from([None, 1, "\t"]), st.booleans(),
+)  # fmt: skip
+def test_a_member_is_taken_out_wherever_it_stands(
+    others: list[tuple[str, Any]], place: int, indent: int | str | None, trailing: bool
+) -> None:
+    servers = dict([*others[:place], ("mai-agent", {"k": [{}]}), *others[place:]])
+    text = json.dumps({"x": 1, "servers": servers}, indent=indent)
+    if trailing:
+        text = re.sub(r"(\s*}\s*})$", r",\1", text)
+    assert read_json(remove_json(text, ["servers"], "mai-agent")) == {"x": 1, "servers": dict(others)}
+
+
+def test_an_entry_is_found_in_a_file_that_its_host_wrote_anew(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    for others, spaces in (({"other": {"command": "x"}}, 4), ({}, None)):
+        file.write_text('{"theme": "dark"}')
+        installed("claude-code", str(file), []).write()
+        settings = json.loads(file.read_text())
+        settings["mcpServers"] |= others
+        file.write_text(json.dumps(settings, indent=spaces))
+        uninstalled("claude-code", str(file)).write()
+        assert json.loads(file.read_text()) == {"theme": "dark", "mcpServers": others}
+
+
+def test_new_lines_end_as_the_files_others(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    for host, text in (("cursor", '{\r\n  "theme": "dark"\r\n}\r\n'), ("codex", 'model = "x"\r\n')):
+        file.write_bytes(text.encode())
+        installed(host, str(file), []).write()
+        written = file.read_bytes()
+        assert written.count(b"\n") == written.count(b"\r\n") > 3
+        uninstalled(host, str(file)).write()
 
 
 def test_the_change_is_shown_and_asked_about(

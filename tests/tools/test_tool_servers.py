@@ -43,6 +43,9 @@ def using(work: Callable[[ServerTools], Awaitable[None]], **servers: ToolServer)
     [
         ("claude.json", '{"mcpServers": {"notes": {"type": "stdio", "command": "python", "args": ["-m", "n"]}}}'),
         ("mcp.json", '{// of VS Code\n"servers": {"notes": {"command": "python", "args": ["-m", "n"]}}}'),
+        ("zed.json", '\ufeff{"context_servers": {"notes": {"command": "python", "args": ["-m", "n"]},},}'),
+        ("opencode.json", '{"mcp": {"notes": {"type": "local", "command": ["python", "-m", "n"], "enabled": true}}}'),
+        ("goose.yaml", "extensions:\n  notes: {type: stdio, cmd: python, args: [-m, n], enabled: true, envs: {A: b}}"),
         ("codex.toml", '[mcp_servers.notes]\ncommand = "python"\nargs = ["-m", "${WHICH}"]'),
         ("with-a-url.json", '{"mcpServers": {"notes": {"command": "python", "args": ["-m", "n"], "env": {"U": "http://x"}}}}'),
     ],
@@ -77,8 +80,13 @@ def test_a_file_that_is_wrong_is_said(tmp_path: Path, text: str, says: str) -> N
 
 def test_a_server_that_is_switched_off_is_not_there(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
-    file.write_text('{"mcpServers": {"a": {"command": "x", "disabled": true}}}')
-    assert read_tool_servers(file) == {}
+    for text in (
+        '{"mcpServers": {"a": {"command": "x", "disabled": true}}}',
+        '{"mcp": {"a": {"command": ["x"], "enabled": false}}}',
+        '{"extensions": {"a": {"type": "builtin", "name": "a", "enabled": true}}}',
+    ):
+        file.write_text(text)
+        assert read_tool_servers(file) == {}
 
 
 def test_tools_are_named_after_their_server_and_called(tmp_path: Path) -> None:
