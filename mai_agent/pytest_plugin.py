@@ -1,14 +1,19 @@
 """Desktop tests in sentences: a throw-away desktop as a fixture (`pytest -p mai_agent.pytest_plugin`, docs/testing.md).
 
-The reports of a failed test's runs are named in its output and in JUnit's properties.
+A failed test names a picture of the screen and the reports of its runs, in its output and in JUnit's properties. It
+shows what the programs on the desktop wrote.
 """
 
 from collections.abc import Generator, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mai_agent
+from foundation.errors import MaiError
+from foundation.foreign_text import harmless
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,7 +37,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ARG001 -- 
 @pytest.fixture(scope=_scope)
 def desk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[mai_agent.Desktop]:
     """A throw-away desktop that nothing else uses."""
-    chosen = request.config.getoption
+    chosen, runs = request.config.getoption, tmp_path_factory.mktemp("runs")
     endpoint = chosen("--desktop-endpoint")
     with mai_agent.sandbox(
         size=chosen("--desktop-size"),
@@ -40,34 +45,48 @@ def desk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         locale=chosen("--desktop-locale"),
         engine="endpoint" if endpoint else chosen("--desktop-engine"),
         endpoint=endpoint,
-        runs=tmp_path_factory.mktemp("runs"),
+        runs=runs,
     ) as opened:
+        request.config.stash[_OPEN] = opened, runs
         yield opened
+        del request.config.stash[_OPEN]
+
+
+#: The desktop in use and the folder of its runs; and how many runs and how much output there were before a test.
+_OPEN = pytest.StashKey[tuple[mai_agent.Desktop, Path]]()
+_BEFORE = pytest.StashKey[tuple[int, int]]()
+#: Most bytes of the programs' output that are shown, the last ones.
+_MOST_OUTPUT = 4000
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember what earlier tests did on the same desktop."""
+    if (found := item.config.stash.get(_OPEN, None)) is not None:
+        item.stash[_BEFORE] = len(found[0].bundles), len(found[0].sandbox.output)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Name the reports of a failed test's runs."""
+    """Add to the report of a failed test what there was on its desktop."""
     report = yield
-    opened = item.funcargs.get("desk") if isinstance(item, pytest.Function) else None
-    if call.when == "call" and isinstance(opened, mai_agent.Desktop):
-        before = item.stash.get(_BEFORE, 0)
-        reports = [str(bundle / "report.html") for bundle in opened.bundles[before:]]
-        if report.failed and reports:
-            report.sections.append(("runs on the desktop, last one last", "\n".join(reports)))
-            item.user_properties += [("mai-agent report", path) for path in reports]
+    found = item.config.stash.get(_OPEN, None)
+    if found is None or not report.failed or call.when == "teardown":
+        return report
+    opened, folder = found
+    earlier_runs, earlier_output = item.stash.get(_BEFORE, (0, 0))
+    files = [("mai-agent report", bundle / "report.html") for bundle in opened.bundles[earlier_runs:]]
+    with suppress(MaiError):
+        screen = folder / f"{sum(1 for _ in folder.iterdir()):04}-failed.png"
+        opened.look().image.save(screen)
+        files.append(("mai-agent screen", screen))
+    report.sections.append(
+        ("the desktop: its runs, the last one last, and its screen", "\n".join(f"{path}" for _, path in files))
+    )
+    item.user_properties += [(name, str(path)) for name, path in files]
+    if written := opened.sandbox.output[earlier_output:]:
+        text = harmless(written[-_MOST_OUTPUT:].decode("utf-8", "replace"))
+        report.sections.append(("what the programs on the desktop wrote", text))
     return report
-
-
-_BEFORE = pytest.StashKey[int]()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Remember how many runs an earlier test made on the same desktop."""
-    opened = item.funcargs.get("desk") if isinstance(item, pytest.Function) else None
-    if isinstance(opened, mai_agent.Desktop):
-        item.stash[_BEFORE] = len(opened.bundles)
-    return (yield)

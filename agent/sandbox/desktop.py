@@ -51,6 +51,7 @@ class Sandbox:
         self.spec = spec
         self.name = folder.name.removeprefix(_PREFIX)
         self.environ: dict[str, str] = {}
+        self._output = folder / "programs.log"
         self._lock: int | None = lock
         self._held = ExitStack()  # resources whose closing ends the desktop
 
@@ -60,7 +61,13 @@ class Sandbox:
 
     def start(self, *command: str, **more: str) -> Inside:
         """Start a program in its home, with the additional environment variables `more`. Raises OSError."""
-        return start_inside(command, self.environ | more)
+        with self._output.open("ab") as log:
+            return start_inside(command, self.environ | more, stdout=log.fileno(), stderr=log.fileno())
+
+    @property
+    def output(self) -> bytes:
+        """The output of the programs that `start` started."""
+        return self._output.read_bytes() if self._output.exists() else b""
 
     def run(self, *command: str, timeout: float = 20.0) -> "subprocess.CompletedProcess[str]":
         """Run a program to its end. Raises OSError; subprocess.TimeoutExpired after killing it."""

@@ -18,6 +18,7 @@ FAULTS = {
     "deletes at once": ("answer = ask.run()", "answer = Gtk.ResponseType.YES", "asks_first", "Keep it"),
     "finds everything": ("self.search.get_text().lower()", "''", "search", "is still there after"),
     "pinned means nothing": ("key=lambda note: not", "key=lambda note: 1 or", "pinned", "milk.box.top < bread.box.top"),
+    "does not come up": ("class Notes(", "import nothing\n\nclass Notes(", "starts_empty", "No module named 'nothing'"),
     "a button has another name": ('("Add", self', '("Append", self', "starts_empty", "No button “Add” appeared"),
 }
 
@@ -58,4 +59,5 @@ def test_a_fault_is_found_for_its_reason_and_the_report_named(fault: str, tmp_pa
     assert reason in done.stdout
     named = [one.get("value", "") for one in ElementTree.parse(tmp_path / "junit.xml").iter("property")]
     assert all(Path(path).is_file() for path in named)
-    assert named or "starts_empty" in test
+    assert any(path.endswith(".png") for path in named)
+    assert any(path.endswith("report.html") for path in named) or "starts_empty" in test
