@@ -63,13 +63,14 @@ class DesktopTools:
             await self._desktop.close()
         self._page.close()
 
-    async def do(self, instruction: str, context: "Context[Any, Any]") -> Any:
+    async def do(self, instruction: str, context: "Context[Any, Any]", picture: bool = False) -> Any:
         """Do a task on the desktop: a sentence such as "open settings and enable dark mode".
 
         mai-agent looks at the screen, decides and acts until it is done, which takes seconds to minutes. The result
-        says whether the task is done, what changed on the computer, and what shows it.
+        says whether the task is done, what changed on the computer, and what shows it; on request with a picture of the
+        screen afterwards.
         """
-        return await self._carry_out(context, lambda desktop: desktop.do(instruction))
+        return await self._carry_out(context, lambda desktop: desktop.do(instruction), picture=picture)
 
     async def recipes(self) -> str:
         """Return the person's recipes: tasks that `repeat` does again without a model, with their parameters."""
@@ -93,12 +94,7 @@ class DesktopTools:
         else:
             async with self._turn(Call(context)) as desktop:
                 seen = await desktop.look()
-        content: list[Any] = [json.dumps(_seen(seen), ensure_ascii=False)]
-        if picture:
-            written = io.BytesIO()
-            seen.image.save(written, "PNG")
-            content.append(Image(data=written.getvalue(), format="png"))
-        return content
+        return [json.dumps(_seen(seen), ensure_ascii=False), *([_picture(seen)] if picture else [])]
 
     async def act(
         self,
@@ -118,16 +114,20 @@ class DesktopTools:
         _check_act(action, {"target": target, "role": role, "window": window, "text": text})
         return await self._carry_out(context, lambda desktop: _act(desktop, action, target, role, window, text))
 
-    async def _carry_out(self, context: "Context[Any, Any]", act: Callable[[AsyncDesktop], Awaitable[Result]]) -> Any:
-        async def work(call: Call) -> dict[str, Any]:
+    async def _carry_out(
+        self, context: "Context[Any, Any]", act: Callable[[AsyncDesktop], Awaitable[Result]], *, picture: bool = False
+    ) -> Any:
+        async def work(call: Call) -> list[Any]:
             async with self._turn(call) as desktop:
                 self._page.post(RunBegan("", 0))
                 try:
-                    return _told(await act(desktop))
+                    result = await act(desktop)
                 except NotDoneError as error:
-                    return _told(error.result)
+                    result = error.result
                 finally:
                     self._page.post(RunClosed())
+                told = json.dumps(_told(result), ensure_ascii=False)
+                return [told, *([_picture(await desktop.look())] if picture else [])]
 
         return await self._calls.run(context, work)
 
@@ -275,6 +275,12 @@ def _seen(look: Look) -> dict[str, Any]:
     left_out = max(0, len(look.elements) - _MOST_ELEMENTS)
     windows = [window.to_json() for window in look.windows]
     return {"windows": windows, "elements": elements, "left_out": left_out, "lacks": look.lacks}
+
+
+def _picture(seen: Look) -> Image:
+    written = io.BytesIO()
+    seen.image.save(written, "PNG")
+    return Image(data=written.getvalue(), format="png")
 
 
 def _told(result: Result) -> dict[str, Any]:

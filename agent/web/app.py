@@ -170,7 +170,10 @@ class _Routes:
 
     async def decide(self, request: Request) -> Response:
         texts = await _said(request, "question", "answer", "text")
-        return _done(texts is not None and self._live.decide(texts["question"], texts["answer"], texts["text"]))
+        try:
+            return _done(texts is not None and self._live.decide(texts["question"], texts["answer"], texts["text"]))
+        except ValueError as error:
+            return _plain(f"The action was not changed: {error}.", 422)
 
     async def control(self, request: Request) -> Response:
         texts = await _said(request, "what", "text")

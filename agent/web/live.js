@@ -39,15 +39,31 @@
     $("ask-text").textContent = asked.text || "";
     $("ask-why").replaceChildren(...[...(asked.facts || []), ...(asked.reasons || []).map((one) => `Asked because ${one}.`)].map((text) => el("li", { text })));
     $("ask-note").value = "";
+    changing = false;
     $("ask-label").textContent = approval ? "What to do instead (goes with Refuse)" : "Your reply";
     for (const button of document.querySelectorAll("[data-answer]")) {
       const name = button.dataset.answer;
-      button.hidden = approval ? name === "reply" || (name === "always" && !asked.scope) : name !== "reply";
+      const unfit = name === "reply" || (name === "always" && !asked.scope) || (name === "change" && asked.edit === null);
+      button.hidden = approval ? unfit : name !== "reply";
       button.disabled = !decides || name === "allow" || name === "always";
       if (name === "always") button.textContent = `Allow, and also ${asked.scope}`;
     }
     readable();
     $("ask").scrollIntoView({ block: "nearest" });
+  }
+
+  // The line under the question is for what to do instead, or, after Change, for the action as it shall be.
+  let changing = false;
+  function decide(answer) {
+    const note = $("ask-note");
+    if (answer !== "change" || changing) {
+      send("/decide", { question: shown, answer, text: changing && answer !== "change" ? "" : note.value });
+      return;
+    }
+    changing = true;
+    note.value = live.question.edit;
+    $("ask-label").textContent = "As it shall be (goes with Change it)";
+    note.focus();
   }
 
   function draw() {
@@ -94,14 +110,15 @@
   }
 
   for (const button of document.querySelectorAll("[data-answer]")) {
-    button.addEventListener("click", () => send("/decide", { question: shown, answer: button.dataset.answer, text: $("ask-note").value }));
+    button.addEventListener("click", () => decide(button.dataset.answer));
   }
   for (const button of document.querySelectorAll("[data-does]")) {
     button.addEventListener("click", () => send("/control", { what: button.dataset.does, text: "" }));
   }
   $("ask-reply").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (live.question && live.question.kind === "reply") send("/decide", { question: shown, answer: "reply", text: $("ask-note").value });
+    if (live.question && live.question.kind === "reply") decide("reply");
+    else if (changing) decide("change");
   });
   $("say").addEventListener("submit", async (event) => {
     event.preventDefault();

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,13 +18,16 @@ from agent.conductor import (
     RunClosed,
     RunFailed,
 )
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
 from agent.desktop.guard.own_windows import serve_page
 from agent.events.run_events import RunFinished, RunStarted
 from agent.record.read import Bundle, read_bundle
 from agent.record.report.view import screenshot, view_run, view_step
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
-from agent.safety.policy import Approval
+from agent.safety.editing import can_be_changed, editable, edited
+from agent.safety.policy import Approval, Question
 from agent.safety.question_text import asked
 from foundation.foreign_text import harmless
 
@@ -62,6 +66,7 @@ class Live:
         self.over = False  # whether the sitting has ended
         self.watchers = 0  # browsers that show it now
         self._answer: Callable[[Any], None] | None = None
+        self._change: Callable[[str], None] = lambda _: None  # asks about the action with this text in it
         self._loop = loop
         self._changed = asyncio.Event()
         self._bundle: Path | None = None
@@ -88,7 +93,7 @@ class Live:
             case RunClosed():
                 self._running = False
             case ApprovalWanted(target, question, answer):
-                self._ask(_question(asked(target, question)), answer)
+                self._propose(target, question, answer)
             case ReplyWanted(question, answer):
                 self._ask({"kind": "reply", "what": harmless(question)}, answer)
             case QuestionOver():
@@ -102,6 +107,18 @@ class Live:
     def _ask(self, question: Json, answer: Callable[[Any], None]) -> None:
         self.question = question | {"id": secrets.token_urlsafe(9)}
         self._answer = answer
+
+    def _propose(
+        self, target: Action[DesktopPoint], question: Question, answer: Callable[[Any], None], *, changed: bool = False
+    ) -> None:
+        """Ask about an action. One that the person changed is asked about again: then all of it was shown."""
+
+        def decided(approval: Approval) -> None:
+            answer(replace(approval, instead=target) if changed and approval.allowed else approval)
+
+        written = editable(target) if can_be_changed(target) else None
+        self._ask(_question(asked(target, question)) | {"edit": written}, decided)
+        self._change = lambda text: self._propose(edited(target, text), question, answer, changed=True)
 
     def tell(self) -> None:
         """Wake the watchers."""
@@ -118,7 +135,8 @@ class Live:
     def decide(self, question: str, answer: str, text: str) -> bool:
         """Answer the question of an id: allow, always, skip, refuse (with `text`: what to do instead), or reply.
 
-        Return whether that question is still open and takes such an answer.
+        The answer "change" asks again, about the action with `text` in it. Return whether that question is still open
+        and takes such an answer. Raises ValueError: the action cannot have such a text.
         """
         if self.question is None or self._answer is None or not secrets.compare_digest(self.question["id"], question):
             return False
@@ -126,6 +144,10 @@ class Live:
             if answer != "reply":
                 return False
             self._answer(text)
+        elif answer == "change":
+            self._change(text)
+            self.tell()
+            return True
         elif answer in ("allow", "skip", "refuse") or (answer == "always" and self.question["scope"]):
             allowed = answer in ("allow", "always")
             self._answer(

@@ -108,6 +108,8 @@ def test_a_task_is_done_with_progress_and_its_record_can_be_read(tmp_path: Path)
             assert "<html" in report
             seen = await client.call_tool("look", {"picture": True})
             assert [type(part).__name__ for part in seen.content] == ["TextContent", "ImageContent"]
+            pictured = await client.call_tool("do", {"instruction": "press f10", "picture": True})
+            assert [type(part).__name__ for part in pictured.content] == ["TextContent", "ImageContent"]
             missing = await client.call_tool("act", {"action": "press", "text": "no such key"})
             assert missing.is_error
 

@@ -72,6 +72,12 @@ def test_a_run_is_watched_decided_and_ended_in_the_browser(tmp_path: Path, brows
 
             browser.refresh()  # as after a closed laptop: the question still stands
             when(part("ask").is_displayed, "it still asks")
+            button("change").click()
+            assert re.fullmatch(r"\d+,\d+", part("ask-note").get_property("value"))
+            part("ask-note").clear()
+            part("ask-note").send_keys("300,200")
+            button("change").click()
+            when(lambda: part("ask-note").get_property("value") == "", "it asks about the changed click")
             browser.execute_script("arguments[0].click()", button("allow"))
             when(lambda: part("state").text == "NO RUN", "the run is over")
             assert part("outcome").text == "done"
@@ -82,6 +88,8 @@ def test_a_run_is_watched_decided_and_ended_in_the_browser(tmp_path: Path, brows
             part("say-send").click()
             when(lambda: part("instruction").text == "do less" and part("state").text == "NO RUN", "it ended as well")
             assert len(browser.find_elements("css selector", "#list .step")) == 1
+            (first, _) = sorted(list_bundles(program.runs), key=lambda one: one.run.started)
+            assert "300,200" in first.steps[1].actions[0].changed_to
             program.signal(signal.SIGINT)
             assert program.wait() == 0
             assert program.left_over() == []

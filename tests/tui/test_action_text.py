@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from agent.core.actions import Action, Click, Drag, Finish, HoldKeys, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint
-from agent.tui.action_text import editable, edited, gist
+from agent.safety.editing import editable, edited
+from agent.tui.action_text import gist
 
 POINT = DesktopPoint(3, 4)
 

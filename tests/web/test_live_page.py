@@ -12,7 +12,8 @@ from record.bundles import a_bundle, a_step
 from starlette.testclient import TestClient
 
 from agent.conductor import ApprovalWanted, QuestionOver, ReplyWanted, Run, RunBegan
-from agent.core.actions import TypeText
+from agent.core.actions import Click, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.guard.own_windows import shows_our_page
 from agent.safety.policy import Question
 from agent.web.app import Door, make_app
@@ -181,6 +182,26 @@ def test_a_decision_is_given_once_and_to_its_own_question(
     assert decide(new) == 409
     (approval,) = answers
     assert gives.items() <= {name: getattr(approval, name) for name in approval.__slots__}.items()
+
+
+def test_a_changed_action_is_shown_whole_before_it_is_allowed(page: Page) -> None:
+    answers: list[Any] = []
+    page.take(ApprovalWanted(Click(DesktopPoint(10, 20)), Question("why", "", "rules"), answers.append))
+    asked = page.question()
+    assert asked["edit"] == "10,20"
+
+    def decide(answer: str, text: str) -> int:
+        body = {"question": page.question()["id"], "answer": answer, "text": text}
+        return int(page.person.post("/decide", json=body, headers=POST).status_code)
+
+    assert decide("change", "no point") == 422
+    assert page.question() == asked
+    assert decide("change", "30,40") == 200
+    assert answers == []
+    assert page.question()["edit"] == "30,40"
+    assert page.question()["id"] != asked["id"]
+    assert decide("allow", "") == 200
+    assert [(one.allowed, one.instead) for one in answers] == [(True, Click(DesktopPoint(30, 40)))]
 
 
 def test_always_needs_a_scope_and_a_reply_needs_a_question_for_one(page: Page) -> None:

@@ -106,7 +106,7 @@ class AnsweringScreen(StepsScreen):
     def action_edit(self) -> None:
         target = self.asking.target
         if self._takes_answers() and target is not None:
-            from agent.tui.action_text import editable
+            from agent.safety.editing import editable
 
             self.write("edit", editable(target))
 
@@ -115,7 +115,7 @@ class AnsweringScreen(StepsScreen):
 
         A text too long for the input line was not fully visible, so ask about it again.
         """
-        from agent.tui.action_text import edited
+        from agent.safety.editing import edited
 
         wanted, target = self.asking.wanted, self.asking.target
         if wanted is None or target is None:

@@ -323,7 +323,7 @@ class ApprovalPanel(Vertical):
         return max(len(self._keys(width, complete)) for complete in (True, False))
 
     def _keys(self, width: int, complete: bool) -> list[Content]:
-        from agent.tui.action_text import can_be_changed
+        from agent.safety.editing import can_be_changed
 
         question, share = self._asked, self.reader.share
         keys = [
