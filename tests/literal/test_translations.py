@@ -80,3 +80,24 @@ def test_an_application_has_its_name_in_the_language_first(tmp_path, monkeypatch
     assert application_names("look", ()) == ("Appearance",)
     assert application_names("missing", ("de",)) == ()
     assert application_names("../look", ("de",)) == ()
+
+
+def test_a_theme_has_its_name_in_the_language(desktop, tmp_path, monkeypatch):
+    (tmp_path / "themes/Dusk").mkdir(parents=True)
+    (tmp_path / "themes/Dusk/index.theme").write_text(
+        "[X-GNOME-Metatheme]\nName=Dusk-dark\nName[de]=Dunkle Dämmerung\n"
+    )
+    (tmp_path / "icons/Pins").mkdir(parents=True)
+    (tmp_path / "icons/Pins/index.theme").write_text("[Icon Theme]\nName=Pins\nName[de_DE]=Nadeln\n[16]\nName=x\n")
+    monkeypatch.setenv("XDG_DATA_DIRS", str(tmp_path))
+    translations._theme_names.cache_clear()
+    assert labels_in("Dusk-dark", "xfce", ("de_DE", "de")) == ("Dusk-dark", "Dunkle Dämmerung")
+    assert labels_in("pins", "xfce", ("de_DE", "de")) == ("pins", "Nadeln")
+    translations._theme_names.cache_clear()
+
+
+def test_a_mnemonic_in_brackets_is_shown_or_left_out(tmp_path):
+    (tmp_path / "ja.mo").write_bytes(
+        _catalogue({"": "Content-Type: text/plain; charset=UTF-8\n", "_Name:": "名前(_N):"})
+    )
+    assert read_catalogue(tmp_path / "ja.mo") == {"name": ["名前:", "名前(N):"]}

@@ -1,7 +1,7 @@
 """The names of things on the current desktop: English labels with the applications' own translations.
 
 They come from the gettext catalogues (`.mo` files) in the desktop's packages, which are read once and on demand.
-Names of applications come from their `.desktop` files instead.
+Names of applications come from their `.desktop` files instead, and those of themes from `index.theme`.
 """
 
 import os
@@ -25,6 +25,7 @@ _FOLDERS = (Path("/usr/share/locale"), Path("/usr/local/share/locale"), Path("/u
 _MOST_BYTES = 8_000_000
 #: Most characters of a label; longer messages are ignored.
 _LONGEST = 120
+_MNEMONIC = re.compile(r"\s?\([_&](\w)\)")  # in Chinese and Japanese
 #: Most translations tried for one label.
 _MOST_TRANSLATIONS = 6
 
@@ -39,7 +40,8 @@ def labels_in(label: str, desktop: Desktop, languages: Sequence[str]) -> tuple[s
     if not languages:
         return (label,)
     wanted = _bare(label)
-    found = (text for catalogue in _catalogues(desktop, tuple(languages)) for text in catalogue.get(wanted, ()))
+    catalogues = (*_catalogues(desktop, tuple(languages)), _theme_names(tuple(languages)))
+    found = (text for catalogue in catalogues for text in catalogue.get(wanted, ()))
     return tuple(dict.fromkeys([label, *found]))[: 1 + _MOST_TRANSLATIONS]
 
 
@@ -52,14 +54,34 @@ def application_names(desktop_file: str, languages: Sequence[str]) -> tuple[str,
         return ()
     for folder in (data_home(os.environ), *data_dirs(os.environ)):
         path = folder / "applications" / f"{desktop_file}.desktop"
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")[:200_000]
-        except OSError:
-            continue
-        entry = text.partition("[Desktop Entry]")[2].partition("\n[")[0]
-        names = dict(re.findall(r"^Name(?:\[([^\]\n]+)\])?=(.{1,120})$", entry, re.MULTILINE))
-        return tuple(dict.fromkeys(names[key].strip() for key in [*languages, ""] if key in names))
+        if names := _names_in(path, "Desktop Entry"):
+            return tuple(dict.fromkeys(names[key] for key in [*languages, ""] if key in names))
     return ()
+
+
+def _names_in(path: Path, group: str) -> dict[str, str]:
+    """Return the names in a group of a desktop file by language, "" for English; none if there is no such file."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(200_000)
+    except OSError:
+        return {}
+    entry = text.partition(f"[{group}]")[2].partition("\n[")[0]
+    found = re.findall(r"^Name(?:\[([^\]\n]+)\])?=(.{1,120})$", entry, re.MULTILINE)
+    return {language: name.strip() for language, name in found}
+
+
+@cache
+def _theme_names(languages: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+    """Return the names of themes of windows, icons and pointers, as `read_catalogue` does."""
+    labels: dict[str, list[str]] = {}
+    for folder in (data_home(os.environ), *data_dirs(os.environ)):
+        for kind, group in (("themes", "X-GNOME-Metatheme"), ("themes", "Desktop Entry"), ("icons", "Icon Theme")):
+            for path in sorted(folder.glob(f"{kind}/*/index.theme")):
+                names = _names_in(path, group)
+                if "" in names:
+                    labels[_bare(names[""])] = [names[key] for key in languages if key in names]
+    return labels
 
 
 @cache
@@ -89,8 +111,10 @@ def read_catalogue(path: Path) -> Mapping[str, Sequence[str]]:
         if number or not original or not translation or max(len(original), len(translation) / 2) > _LONGEST:
             continue
         known = labels.setdefault(_bare(original), [])
-        if (shown := _shown(translation)) not in known:
-            known.append(shown)
+        # Chinese and Japanese mnemonics, "名前(_N)": toolkits show them as "名前(N)", or leave them out.
+        for shown in (_shown(translation), _shown(_MNEMONIC.sub(r"(\1)", translation))):
+            if shown not in known:
+                known.append(shown)
     return labels
 
 
@@ -99,7 +123,7 @@ def _shown(text: str) -> str:
     if "<" in text:
         text = re.sub(r"<[^>]{1,40}>", "", text)
     if "_" in text or "&" in text:
-        text = re.sub(r"\s?\([_&]\w\)", "", text)  # mnemonics in Chinese and Japanese
+        text = _MNEMONIC.sub("", text)
         text = re.sub(r"_(?=\S)|&(?=\w)", "", text.replace("__", "\x00").replace("&&", "\x01").replace("&amp;", "\x01"))
         text = text.replace("\x00", "_").replace("\x01", "&")
     return text.strip()
