@@ -89,6 +89,29 @@ def test_a_server_that_is_switched_off_is_not_there(tmp_path: Path) -> None:
         assert read_tool_servers(file) == {}
 
 
+def test_the_reference_servers_of_the_protocol_are_used(tmp_path: Path) -> None:
+    for words in (
+        ["init", "-q"],
+        ["-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "first", "--allow-empty"],
+    ):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    async def work(tools: ServerTools) -> None:
+        assert tools.remarks == []
+        times = {"source_timezone": "Europe/Berlin", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+        converted = json.loads((await tools.call("time__convert_time", times)).text)
+        assert converted["time_difference"] in ("+7.0h", "+8.0h")
+        assert "first" in (await tools.call("git__git_log", {"repo_path": str(tmp_path)})).text
+        with pytest.raises(ToolFailedError):
+            await tools.call("git__git_log", {"repo_path": str(tmp_path / "nothing")})
+
+    servers = {
+        name: ToolServer(command=sys.executable, args=("-m", f"mcp_server_{name}", *more))
+        for name, more in (("time", ()), ("git", ("--repository", str(tmp_path))))
+    }
+    using(work, **servers)
+
+
 def test_tools_are_named_after_their_server_and_called(tmp_path: Path) -> None:
     async def work(tools: ServerTools) -> None:
         assert tools.remarks == []
