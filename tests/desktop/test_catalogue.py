@@ -8,11 +8,11 @@ APPS = [
     App("org.xfce.mousepad", "Mousepad", ("Text Editor",), command=("mousepad",)),
     App("vim", "Vim", ("Text Editor",), command=("vim",), terminal=True),
     App("galculator", "Galculator", command=("galculator",)),
-    App("thunar", "Thunar File Manager", ("File Manager",), ("folders", "explorer"), ("thunar",)),
+    App("thunar", "Thunar File Manager", ("File Manager",), command=("thunar",)),
     App("firefox-esr", "Firefox ESR", ("Web Browser",), command=("/usr/lib/firefox-esr/firefox-esr",)),
     App("xfce4-terminal", "Xfce Terminal", ("Terminal Emulator",), command=("xfce4-terminal",)),
-    App("xfce-wm-settings", "Window Manager", keywords=("keyboard shortcuts", "settings"), command=("xfwm4-settings",)),
-    App("xfce-keyboard-settings", "Keyboard", keywords=("layout", "shortcuts"), command=("xfce4-keyboard-settings",)),
+    App("xfce-wm-settings", "Window Manager", command=("xfwm4-settings",)),
+    App("xfce-keyboard-settings", "Keyboard", command=("xfce4-keyboard-settings",)),
     App("org.gnome.gedit", "Éditeur de texte", ("Text Editor",), command=("gedit",)),
 ]
 

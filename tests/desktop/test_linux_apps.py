@@ -42,15 +42,14 @@ def apps(environ):
     return {app.id: app for app in installed_apps(environ)}
 
 
-def test_names_and_keywords_come_in_the_persons_language(environ, add):
+def test_names_come_in_the_persons_language(environ, add):
     add(
         "paint",
-        "Name=Paint\nName[de]=Malen\nGenericName=Drawing\nKeywords=draw;\nKeywords[de]=zeichnen;\nExec=paint %U\n",
+        "Name=Paint\nName[de]=Malen\nGenericName=Drawing\nExec=paint %U\n",
     )
     app = apps(environ)["paint"]
     assert app.name == "Malen"
     assert app.other_names == ("Paint", "Drawing")
-    assert app.keywords == ("zeichnen", "draw")
 
 
 def test_a_desktop_file_is_read_again_when_it_changed(environ, add):

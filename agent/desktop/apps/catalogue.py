@@ -17,7 +17,6 @@ class App:
     id: str  # the system's identifier: the desktop file without its suffix, a bundle path, an AppUserModelID
     name: str  # in the person's language
     other_names: tuple[str, ...] = ()  # the untranslated name and generic names
-    keywords: tuple[str, ...] = ()  # search words
     command: tuple[str, ...] = ()  # the program and its arguments
     terminal: bool = False  # whether it runs in a terminal
     files: tuple[str, ...] = ()  # the MIME types that it opens
@@ -149,11 +148,6 @@ class Catalogue:
                 return 88
             if set(words) <= set(name.split()):
                 return 85
-        keywords = {plain(keyword) for keyword in app.keywords}
-        if wanted in keywords:
-            return 75
-        if len(words) > 1 and set(words) <= keywords | set(" ".join(names).split()):
-            return 70
         closest = max((fuzz.ratio(wanted, name) for name in [*names, program]), default=0)
         return closest * 0.7 if closest >= 86 else 0
 

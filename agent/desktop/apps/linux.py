@@ -71,12 +71,10 @@ def read_desktop_file(path: Path, identifier: str, languages: Sequence[str], des
         return next((entry[f"{key}[{tag}]"] for tag in languages if f"{key}[{tag}]" in entry), entry.get(key, ""))
 
     others = [entry.get("Name", ""), localized("GenericName"), entry.get("GenericName", "")]
-    keywords = _list(localized("Keywords")) + _list(entry.get("Keywords", ""))
     app = App(
         id=identifier,
         name=localized("Name") or identifier,
         other_names=tuple(name for name in dict.fromkeys(others) if name),
-        keywords=tuple(dict.fromkeys(keywords)),
         command=_command(entry.get("Exec", "")),
         terminal=entry.get("Terminal") == "true",
         files=tuple(_list(entry.get("MimeType", ""))[:_MOST_TYPES]),

@@ -157,6 +157,6 @@ def _with_place(text: str, words: str = r"in|inside|within|on(?= the| my)|under|
 def _saved_name(part: Part, name: str, place: str) -> str:
     if not place and part.quotation(name) is None:
         name, place = _with_place(name, r"in|to|into|on(?= the| my)|under")
-    bare = re.sub(r"^(?:(?:the|a) )?(?:file )?(?:called |named )?", "", name, flags=re.IGNORECASE)
+    bare = re.sub(r"^(?:(?:(?:the|a) )?file )?(?:called |named )?", "", name, flags=re.IGNORECASE)
     shown, folder = _file_name(part, bare or name), _where(part, place)
     return f"{folder.rstrip('/')}/{shown}" if folder else shown
