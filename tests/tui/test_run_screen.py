@@ -233,6 +233,15 @@ async def test_the_page_before_the_first_run_says_what_there_is_and_offers_a_san
         assert bench.conductor.started == [EXAMPLES[1]]
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 16), (100, 15)])
+async def test_on_a_low_terminal_the_first_page_is_still_there(bench: Bench, size: tuple[int, int]) -> None:
+    async with bench.app(None).run_test(size=size) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        for words in (*EXAMPLES, "puts one of these there"):
+            assert words[:40] in shown(pilot)
+
+
 async def test_an_example_takes_no_written_line_away(bench: Bench) -> None:
     async with bench.app(None).run_test(size=(80, 24)) as pilot:
         await pilot.press(*"mine", "tab", "f2")

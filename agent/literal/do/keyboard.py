@@ -14,6 +14,7 @@ from agent.literal.goals import Calculate, Click, Press, Scroll, SetValue, Targe
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.numbers import amount_of, value_of
 from agent.screen.outline import Element
+from foundation.configs import load_config
 
 _MOST_SCROLLS, _MOST_UNDOS = 40, 30
 #: Longest text that is pressed key by key, and most characters of a sum: a key each.
@@ -249,7 +250,7 @@ def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | 
 
 def _went_in(now: Now, text: str, since: Move) -> str:
     """Describe the element that contains the text since a move; "" for none."""
-    wanted = " ".join(text.split())
+    wanted = _held(text)
     if not wanted:
         return "; ".join(now.effects_of(since).altered)
     before = since.scene
@@ -261,15 +262,21 @@ def _went_in(now: Now, text: str, since: Move) -> str:
             continue
         if element.role not in _TAKES_TEXT | {"label", "static", "list item", "table cell"}:
             continue
-        held = " ".join((element.value or (element.name if element.role in TEXTS else "")).split())
+        held = _held(element.value or (element.name if element.role in TEXTS else ""))
         is_cut = len(held) >= 40 and wanted.startswith(held.removesuffix("…").rstrip()[:200])
         if not (wanted in held or is_cut):
             continue
         was = _same_in(before, element)
-        old = " ".join(((was.value or "") if was is not None else "").split())
+        old = _held((was.value or "") if was is not None else "")
         if old.count(wanted[:40]) < held.count(wanted[:40]):
             return f"{_describe(element)} holds “{wanted[:60]}”"
     return _read_back(now, wanted, before)
+
+
+def _held(text: str) -> str:
+    """Return a text on one line, with the signs that keyboards have: calculators show × for a typed *."""
+    signs = load_config("proof.toml")["signs"].items()
+    return " ".join(text.translate({ord(shown): typed for shown, typed in signs if not shown.isascii()}).split())
 
 
 def _read_back(now: Now, wanted: str, before: Scene) -> str:
