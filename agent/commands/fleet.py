@@ -79,7 +79,9 @@ def runner_of(
     """
     if ray is not None:
         from agent.fleet.cluster import ClusterRunner
+        from foundation.stray_output import stray_output_kept
 
+        opened.enter_context(stray_output_kept())  # Ray prints what happens to its nodes on standard output
         return opened.enter_context(ClusterRunner(out, common, command, program, ray))
     runner = Runner(out, common, command, program)
     runner.end_leftovers()

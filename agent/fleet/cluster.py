@@ -21,6 +21,8 @@ from foundation.files import cannot_write
 _NEEDS = {"num_cpus": 1, "memory": 2**30}
 #: Seconds to reach the head node. Ray itself tries a closed port for minutes.
 _REACH_S = 5.0
+#: Seconds until Ray has noticed the loss of a node: with its own settings, it takes up to 30.
+_NOTICED_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class ClusterRunner:
         self._folder = folder
         self._how = (dict(common), tuple(command), tuple(program))
         self._address = address
-        self._idle: list[Any] = []  # actors; starting a new one takes seconds
+        self._idle: asyncio.Queue[Any] = asyncio.Queue()  # actors without a task: each keeps its place on a node
 
     def __enter__(self) -> Self:
         """Connect. Raises MaiError."""
@@ -73,30 +75,61 @@ class ClusterRunner:
         """Carry a task out on a node that has room. The loss of the node is a failure of the environment."""
         import ray
 
-        began = time.monotonic()
-        desktop = self._idle.pop() if self._idle else ray.remote(_Desktop).options(**_NEEDS).remote(*self._how)
-        stream = desktop.carry.remote(task, tries)
+        began, stream, desktop = time.monotonic(), None, None
         try:
+            desktop = await self._with_a_place()
+            stream = desktop.carry.remote(task, tries)
             async for reference in stream:
                 match await reference:
                     case _File() as file:
                         await asyncio.to_thread(self._write, file)
                     case Result() as result:
-                        self._idle.append(desktop)
+                        self._idle.put_nowait(desktop)
                         return result
                     case event:
                         seen(event)
             why = "it gave no result"
         except ray.exceptions.RayError as error:
             why = " ".join(str(error).split())
+            if desktop is not None:
+                await _until_lost(desktop)
         except BaseException:
-            await _cancel(stream)
+            if stream is not None:
+                await _cancel(stream)
             raise
         seconds = round(time.monotonic() - began, 2)
         why = f"The desktop's node or process was lost: {why}"[:300]
         return Result(
             task.id, "crashed", int(ExitStatus.ENVIRONMENT), None, 0, seconds, None, "", why, tries, task.digest
         )
+
+    async def _with_a_place(self) -> Any:
+        """Return an actor on a node: one that is idle, or a new one, whichever is there first. Raises RayError."""
+        import ray
+
+        while not self._idle.empty():
+            with suppress(ray.exceptions.RayError):  # its node may be gone by now
+                desktop = self._idle.get_nowait()
+                await desktop.ready.remote()
+                return desktop
+        new = ray.remote(_Desktop).options(**_NEEDS).remote(*self._how)
+        placed, freed = asyncio.ensure_future(_ready(new)), asyncio.ensure_future(self._idle.get())
+        try:
+            await asyncio.wait({placed, freed}, return_when=asyncio.FIRST_COMPLETED)
+            if not freed.done():
+                await placed
+                return new
+            if not placed.done():
+                ray.kill(new)
+            else:
+                self._idle.put_nowait(new)
+            return freed.result()
+        except BaseException:
+            ray.kill(new)
+            raise
+        finally:
+            placed.cancel()
+            freed.cancel()
 
     def _write(self, file: _File) -> None:
         path = self._folder / file.path
@@ -113,6 +146,9 @@ class _Desktop:
 
     def __init__(self, *how: Any) -> None:
         self._how = how
+
+    def ready(self) -> None:
+        """Return once the actor is on a node."""
 
     async def carry(self, task: Task, tries: int) -> AsyncIterator[dict[str, Any] | _File | Result]:
         """Carry a task out here, and yield the events of its run, the files of its bundle, and its result.
@@ -134,6 +170,23 @@ class _Desktop:
                 if path.is_file():
                     yield _File(str(path.relative_to(name)), path.read_bytes())
             yield result
+
+
+async def _ready(desktop: Any) -> None:
+    await desktop.ready.remote()
+
+
+async def _until_lost(desktop: Any) -> None:
+    """Wait until Ray knows that an actor is lost. Until then it would place the next one on the same node."""
+    import ray
+
+    with suppress(ray.exceptions.ActorDiedError, TimeoutError):
+        async with asyncio.timeout(_NOTICED_S):
+            while True:
+                with suppress(ray.exceptions.ActorUnavailableError):
+                    await desktop.ready.remote()
+                    ray.kill(desktop)  # it lives, but its task is lost
+                await asyncio.sleep(1)
 
 
 async def _cancel(stream: Any) -> None:

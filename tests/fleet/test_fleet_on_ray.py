@@ -142,3 +142,45 @@ def test_when_a_node_is_killed_nothing_is_lost_and_nothing_is_done_twice(
     lost = [json.loads(line) for line in out.splitlines() if '"again": true' in line]
     assert len(lost) == 2
     assert all(one["message"].startswith("The desktop's node or process was lost") for one in lost)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_task_that_waits_for_room_takes_the_place_of_one_that_ends_and_a_lost_node_costs_one_try(
+    tmp_path: Path,
+) -> None:
+    """Two nodes with room for one desktop each, four slots, and Ray's own time until it notices a loss."""
+    from ray.cluster_utils import Cluster
+
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", str(ROOT))
+        one = A_NODE | {"num_cpus": 1}
+        made = Cluster(initialize_head=True, head_node_args=one | {"num_cpus": 0, "include_dashboard": False})
+        nodes = [made.add_node(**one) for _ in range(2)]
+        try:
+            lines = [f"task{number} until {tmp_path / 'gate'}" for number in range(6)]
+            tasks = "".join(f"{json.dumps({'id': line.split()[0], 'instruction': line})}\n" for line in lines)
+            (tmp_path / "tasks.jsonl").write_text(tasks)
+            starter = [
+                sys.executable,
+                str(ROOT / "tests/stubs/start_with_fakes.py"),
+                "fleet",
+                str(tmp_path / "tasks.jsonl"),
+            ]
+            words = ["--out", str(tmp_path / "out"), "--parallel", "4", "--json", "--ray", made.address]
+            with subprocess.Popen([*starter, *words], env=os.environ, stdout=subprocess.PIPE, text=True) as process:
+                wait_until(lambda: len(runs_of(tmp_path)) == 2, "both nodes are busy", 120)
+                made.remove_node(nodes[0], allow_graceful=False)
+                wait_until(lambda: len(runs_of(tmp_path)) == 1, "the run of the lost node has ended")
+                (tmp_path / "gate").touch()
+                out, _ = process.communicate(timeout=500)
+        finally:
+            made.shutdown()
+            signal.signal(signal.SIGTERM, handler)
+    assert process.returncode == 0, out[-3000:]
+    assert all(isinstance(json.loads(line), dict) for line in out.splitlines())
+    results = results_in(tmp_path)
+    assert {result["outcome"] for result in results} == {"done"}
+    assert sorted(result["tries"] for result in results) == [1, 1, 1, 1, 1, 2]
