@@ -129,6 +129,8 @@ def _target(form: str, row: Mapping[str, Any], key: str, size: Size | None) -> t
             raise ValueError(f"a polygon needs an even number of coordinates, at least 6, not {len(numbers)}")
         return "polygon", numbers
     left, top, right, bottom = numbers
+    if form != "fractions" and 0 < max(numbers) <= 1:
+        raise ValueError("the box is in fractions of the picture, as some copies have it; this layout has pixels")
     if form == "xywh":
         right, bottom = left + right, top + bottom
     elif form == "fractions":

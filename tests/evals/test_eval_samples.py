@@ -38,6 +38,7 @@ def test_targets_may_be_polygons_or_not_there(tmp_path: Path) -> None:
         ({"box_coordinates": [1, 2, 3]}, "not enough values"),
         ({"box_coordinates": [20, 10, -5, 20]}, "turned around"),
         ({"box_coordinates": [1, 2, float("nan"), 4]}, "must be finite"),
+        ({"box_coordinates": [0.1, 0.2, 0.5, 0.25]}, "is in fractions"),
         ({"box_type": "polygon"}, "at least 6, not 4"),
         ({"box_type": "circle"}, "has no 'circle'"),
         ({"image_path": "../../secret.png"}, "is not below"),

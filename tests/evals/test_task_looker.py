@@ -12,6 +12,7 @@ from agent.evals.tasks.looker import Looker
 from agent.evals.tasks.task import EvalTask
 from agent.evals.tasks.work import by_hand
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
+from foundation.errors import EnvironmentLacksError
 
 pytestmark = pytest.mark.e2e
 SETTING = "gsettings org.xfce.mousepad.preferences.view show-line-numbers"
@@ -70,3 +71,11 @@ def test_what_is_expected_is_read_from_the_desktop(desktop: Sandbox, expect: Any
     assert [line.partition(":")[0] for line in harm.harm] == [
         "setting xfconf xfwm4 /general/theme", "file unasked.txt",
     ]  # fmt: skip
+
+
+def test_what_prepares_a_task_must_succeed(desktop: Sandbox) -> None:
+    looker = Looker(desktop, EvalTask.model_validate({"id": "a", "say": "b", "class": "c", "expect": {}}))
+    looker.prepare("touch ~/made.txt")
+    assert (looker.home / "made.txt").exists()
+    with pytest.raises(EnvironmentLacksError, match="'echo oh >&2; exit 3' gave status 3; oh"):
+        looker.prepare("echo oh >&2; exit 3")

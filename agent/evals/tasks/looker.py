@@ -71,6 +71,19 @@ class Looker:
         except subprocess.TimeoutExpired:
             return ""
 
+    def prepare(self, command: str) -> None:
+        """Run a line of the shell that must succeed. Raises EnvironmentLacksError."""
+        try:
+            done = self._sandbox.run("bash", "-c", command)
+            if done.returncode == 0:
+                return
+            why = f"status {done.returncode}; {done.stderr.strip()[-300:]}"
+        except subprocess.TimeoutExpired as error:
+            why = f"no end within {error.timeout:g} s"
+        raise EnvironmentLacksError(
+            f"The task {self._task.id!r} cannot be prepared: {command!r} gave {why}.", "Correct its `setup`."
+        )
+
     def state(self) -> State:
         """Return all that the task can be judged by."""
         text = self.run(_SCRIPT)

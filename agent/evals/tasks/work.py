@@ -259,7 +259,7 @@ class _Stage:
             for name in task.pages:
                 shutil.copy(self._folder / "pages" / name, home / name)
             for command in task.setup:
-                self.looker.run(command)
+                self.looker.prepare(command)
             for command in task.open:
                 self._open(command)
             for command in task.after:
