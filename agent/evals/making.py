@@ -5,6 +5,7 @@ It is written in OSWorld-G's layout, with more keys.
 
 import json
 import random
+import re
 import shutil
 import time
 from collections import Counter
@@ -136,6 +137,8 @@ _WINDOWS, _OPENED = (1, 2, 2, 3), 0.25
 _OPENING = ("menu", "list")
 #: Pixels that panels take at the top and bottom.
 _PANELS = 30
+#: A time of day, as clocks show it: it is another one in the next set.
+_TIME = re.compile(r"\d:\d\d")
 #: Most pictures in a row without a question.
 _MOST_POOR = 10
 
@@ -210,7 +213,7 @@ def _of_desktop(
     folder: Path, wishes: Wishes, size: Size, locale: str, wanted: int, first: int, tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Return the samples of one desktop; some have no target. `first` is the number of its first theme."""
-    config, scenes = load_config("deskbench.toml"), list[Scene]()
+    config, scenes, rows = load_config("deskbench.toml"), list[Scene](), list[dict[str, Any]]()
     left, poor = wanted - round(_ABSENT * wanted), 0
     spec = SandboxSpec(size=size, session=config["session"], locale=locale)
     with closing(start_sandbox(spec, tell)) as sandbox, Stage(sandbox) as stage:
@@ -224,14 +227,17 @@ def _of_desktop(
             scene = _scene(stage, path, theme, size, words_for(locale)["frame"], left, rng)
             scenes.append(scene)
             left -= len(scene.asked)
+            if left <= 0:  # what is missing yet has no target; a single picture can lack nothing that another one has
+                missing = wanted - sum(len(one.asked) for one in scenes)
+                rows = list(_rows(scenes, missing, locale, _chance(wishes.seed, size, locale, "absent")))
+                left = wanted - len(rows)
             poor = 0 if scene.asked else poor + 1
             if poor > _MOST_POOR:
                 raise EnvironmentLacksError(
                     "The programs on the throw-away desktop show nothing that can be asked for.",
                     "Is at-spi2-core installed?",
                 )
-    missing = wanted - sum(len(scene.asked) for scene in scenes)
-    return list(_rows(scenes, missing, locale, _chance(wishes.seed, size, locale, "absent")))
+    return rows
 
 
 def _chance(*named: object) -> random.Random:
@@ -252,13 +258,14 @@ def _scene(
     stage.point_at(0, size.height - 100)  # nothing is there that shows a tooltip
     frame, outline = stage.look()
     found = targets_of(outline, stage.tops, stage.layers(), frame_words)
+    seed, opens = str(rng.random()), rng.random() < _OPENED
     opening = [target for target in found if target.role in _OPENING]
-    if opening and rng.random() < _OPENED:
-        stage.click(rng.choice(opening).element.box.middle)
+    if opening and opens:
+        stage.click(_shuffled(opening, seed)[0].element.box.middle)
         frame, outline = stage.look()
         found = targets_of(outline, stage.tops, stage.layers(), frame_words)
     frame.image.save(path)
-    questions = tuple(_chosen(found, outline, min(most, config["samples"]), rng))
+    questions = tuple(_chosen(found, outline, min(most, config["samples"]), seed))
     stage.clear()
     names = tuple((target.role, target.name) for target in found if target.name)
     return Scene(path.name, size, theme, outline, names, questions)
@@ -270,13 +277,19 @@ def _somewhere(size: Size, rng: random.Random) -> Region:
     return Region(left, top, width, height)
 
 
-def _chosen(
-    found: Sequence[Target], outline: Outline, most: int, rng: random.Random
-) -> Iterator[tuple[Question, Target]]:
+def _chance_of(target: Target, seed: str) -> random.Random:
+    """Return random numbers of one element: another element that differs, such as a clock, changes none of them."""
+    return _chance(seed, target.role, target.name, target.element.window)
+
+
+def _shuffled(found: Sequence[Target], seed: str) -> list[Target]:
+    return sorted(found, key=lambda target: _chance_of(target, seed).random())
+
+
+def _chosen(found: Sequence[Target], outline: Outline, most: int, seed: str) -> Iterator[tuple[Question, Target]]:
     """Yield targets with varied roles and questions; at most one in the panels, which every picture shows."""
     titles, panels = {window.title for window in outline.windows}, 0
-    left = list(found)
-    rng.shuffle(left)
+    left = [target for target in _shuffled(found, seed) if not _TIME.search(target.name)]
     roles, kinds, chosen = Counter[str](), Counter[str](), 0
     while left and chosen < most:
         target = min(left, key=lambda one: roles[one.role])
@@ -284,7 +297,8 @@ def _chosen(
         of_panel = target.element.window not in titles
         if of_panel and panels:
             continue
-        question = min(questions_of(target, outline, rng), key=lambda one: kinds[one.asks], default=None)
+        asked = questions_of(target, outline, _chance_of(target, seed))
+        question = min(asked, key=lambda one: kinds[one.asks], default=None)
         if question is not None:
             panels += of_panel
             roles[target.role] += 1
