@@ -49,6 +49,12 @@ class Asker:
         self._chosen = {"thinking": options.thinking}
         self._model = replace(model, family=model.family.wording(published_words(name, options.words), self._chosen))
 
+    @property
+    def metrics(self) -> str | None:
+        """The address of the server's own figures; None for other servers than vLLM."""
+        endpoint = self._model.endpoint
+        return f"{endpoint.base_url.removesuffix('/v1')}/metrics" if endpoint.kind == "vllm" else None
+
     async def ask(
         self, instruction: str, seen: "Seen", *, grounding: bool = False
     ) -> tuple[Decision | ParseFailure, str]:

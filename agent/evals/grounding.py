@@ -13,6 +13,7 @@ from agent.api.server import Asker, Question, Seen, read_image
 from agent.core.geometry import CapturePoint, Grid, Size, Viewport
 from agent.evals.folder import AnswersFile
 from agent.evals.judging import ZOOM, first_point
+from agent.evals.pace import Pace
 from agent.evals.samples import Sample
 from agent.model.asking import Completion
 from agent.model.refusals import ErrorKind, ModelError
@@ -37,12 +38,12 @@ async def ask_all(
     asker: Asker,
     samples: Sequence[Sample],
     kept: AnswersFile,
-    at_once: int,
+    pace: Pace,
     tell: Callable[[str], None],
     *,
     zoom: bool = False,
 ) -> int:
-    """Ask about the samples whose request was not answered, `at_once` at a time. Return how many samples got no answer.
+    """Ask about the samples whose request was not answered, at a pace. Return how many samples got no answer.
 
     With `zoom`, each is asked about once more, in an enlarged crop around the point of the first answer.
     Answers are in the file even if this is interrupted. Raises MaiError: the model cannot be asked.
@@ -54,30 +55,37 @@ async def ask_all(
     coming = iter(samples)
 
     async def work() -> None:
-        nonlocal failed, done, in_a_row, last_report
-        for sample in coming:
-            try:
-                await _ask(asker, sample, look_up, kept, zoom=zoom)
-                in_a_row = 0
-            except (ModelError, UsageError) as error:  # UsageError: its picture cannot be read or sent
-                if isinstance(error, ModelError) and error.kind not in _OF_ONE:
-                    in_a_row += 1
-                    if error.kind != "overloaded" or in_a_row > at_once:
-                        raise
-                failed += 1
-                tell(f"{sample.id}: no answer: {error}")
-            done += 1
-            if time.monotonic() - last_report >= _TELL_EVERY:
-                last_report = time.monotonic()
-                tell(f"{done} of {len(samples)}")
+        while True:
+            async with pace.turn():
+                if (sample := next(coming, None)) is None:
+                    return
+                await work_on(sample)
 
-    workers = [asyncio.create_task(work()) for _ in range(at_once)]
+    async def work_on(sample: Sample) -> None:
+        nonlocal failed, done, in_a_row, last_report
+        try:
+            await _ask(asker, sample, look_up, kept, zoom=zoom)
+            in_a_row = 0
+        except (ModelError, UsageError) as error:  # UsageError: its picture cannot be read or sent
+            if isinstance(error, ModelError) and error.kind not in _OF_ONE:
+                in_a_row += 1
+                if error.kind != "overloaded" or in_a_row > pace.limit:
+                    raise
+            failed += 1
+            tell(f"{sample.id}: no answer: {error}")
+        done += 1
+        if time.monotonic() - last_report >= _TELL_EVERY:
+            last_report = time.monotonic()
+            tell(f"{done} of {len(samples)}")
+
+    workers = [asyncio.create_task(work()) for _ in range(min(pace.most, max(1, len(samples))))]
+    following = asyncio.create_task(pace.follow())
     try:
         await asyncio.gather(*workers)
     finally:
-        for worker in workers:
+        for worker in (*workers, following):
             worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        await asyncio.gather(*workers, following, return_exceptions=True)
     return failed
 
 

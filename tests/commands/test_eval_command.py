@@ -171,7 +171,7 @@ ORDER = ["the bbox\n", "the polygon\n", "the refusal\n"]
 def test_two_processes_do_not_write_to_one_folder_and_a_spoilt_line_is_named(tmp_path: Path) -> None:
     with AnswersFile(tmp_path, {}), pytest.raises(UsageError, match="Another evaluation"):
         AnswersFile(tmp_path, {})
-    (tmp_path / "answers.jsonl").write_bytes(b'{"id": "a"}\n{"id"\n{"id": "b"}\n')
+    (tmp_path / "answers.jsonl").write_bytes(b'{"id": "a"}\n{"is"\n{"id": "b"}\n')
     with pytest.raises(UsageError, match="line 2 is not an answer"):
         read_answers(tmp_path)
 

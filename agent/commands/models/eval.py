@@ -81,7 +81,8 @@ def main(argv: Sequence[str]) -> int:
                           help=f"one of {', '.join(benchmark_names())}")  # fmt: skip
         each.add_argument("data", metavar="DATA", type=Path, help="the benchmark's folder, as its publisher has it")
         each.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder of answers and verdicts")
-    asking.add_argument("--at-once", metavar="N", type=positive, default=8, help="requests at a time (default: 8)")
+    asking.add_argument("--at-once", metavar="N", type=positive,
+                        help="requests at a time (default: 8, or as many as a vLLM computes)")  # fmt: skip
     asking.add_argument("--limit", metavar="N", type=positive, help="the first N samples only")
     asking.add_argument("--zoom", action="store_true", help="ask again in a crop around each point")
     asking.add_argument("--shard", metavar="I/N", type=_shard, default=(1, 1), help="the I-th of N parts only")

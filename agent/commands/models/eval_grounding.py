@@ -10,6 +10,7 @@ from agent.commands.arguments import NO_GROUNDING, chosen_engine, tell
 from agent.commands.models import eval_tasks
 from agent.evals.folder import AnswersFile, import_answers, judge_all, read_answers, read_run, read_verdicts
 from agent.evals.grounding import ask_all, part_of
+from agent.evals.pace import Pace
 from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
 from agent.evals.summary import lines, summary
 from agent.families.registry import detect_family
@@ -43,8 +44,9 @@ async def _asked(arguments: argparse.Namespace, options: RunOptions, engine: Eng
         asker = Asker(model, options)
         run = {"benchmark": benchmark.name, "data": str(arguments.data.resolve()), **asker.named()}
         samples = part_of(benchmark.samples, arguments.limit, arguments.shard)
+        pace = Pace(arguments.at_once, asker.metrics)
         with AnswersFile(arguments.out, run) as kept:
-            return await ask_all(asker, samples, kept, arguments.at_once, remark, zoom=arguments.zoom)
+            return await ask_all(asker, samples, kept, pace, remark, zoom=arguments.zoom)
 
 
 def take_over(arguments: argparse.Namespace) -> int:
