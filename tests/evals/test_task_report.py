@@ -134,6 +134,10 @@ def test_runs_are_written_as_osworlds_tree_of_results(tmp_path: Path) -> None:
     assert folder.relative_to(tmp_path).parts[:2] == ("mai-agent", "screenshot")
     assert folder.parent.name == "xfce"
     assert [(each / "result.txt").read_text() for each in (folder, again)] == ["1.0\n", "0.0\n"]
+    summary = json.loads((tmp_path / "summary/results.json").read_text())
+    assert [(row["application"], row["task_id"], row["status"], row["score"]) for row in summary] == [
+        ("xfce", "a", "success", 1.0), ("xfce", "a-2", "success", 0.0),
+    ]  # fmt: skip
     rows = [json.loads(line) for line in (folder / "traj.jsonl").read_text().splitlines()]
     assert [(row["step_num"], row["done"], row["reward"]) for row in rows] == [(1, False, 0.0), (2, True, 1.0)]
     second = (BUNDLES / "interrupted/screens/0002.png").read_bytes()

@@ -75,6 +75,7 @@ def main(argv: Sequence[str]) -> int:
     _add_tasks(tasking)
     making = kinds.add_parser("make", help="make DeskBench: samples of throw-away desktops; nothing is downloaded")
     _add_making(making)
+    verifying = kinds.add_parser("verify", help="ask a model whether recorded runs of tasks did what they say")
     rescoring = kinds.add_parser("rescore", help="judge kept answers again; nothing is asked")
     for each in (asking, importing):
         each.add_argument("benchmark", metavar="BENCHMARK", choices=benchmark_names(),
@@ -90,20 +91,23 @@ def main(argv: Sequence[str]) -> int:
     importing.add_argument("--model", metavar="NAME", type=plain_text, required=True, help="the model that answered")
     importing.add_argument("--family", metavar="NAME", help="its family (default: found out from its name)")
     rescoring.add_argument("out", metavar="DIR", type=Path, help="the folder of answers or of runs of tasks")
-    _add_osworld(rescoring)
+    verifying.add_argument("out", metavar="DIR", type=Path, help="the folder of runs of tasks")
+    for each in (rescoring, verifying):
+        _add_osworld(each)
     for each in (importing, rescoring):
         each.add_argument("--report", action="store_true", help="write report.html, with every miss (takes longer)")
     for each in (asking, importing, rescoring):
         each.add_argument("--inspect-log", metavar="FILE", type=Path, help="write all as a log of Inspect, too (JSON)")
     rescoring.add_argument("--data", metavar="DATA", type=Path, help="the folder of the benchmark, if it was moved")
-    for each in (asking, importing, tasking, rescoring):
+    for each in (asking, importing, tasking, rescoring, verifying):
         each.add_argument("--baseline", metavar="DIR", type=Path, help="compare with the verdicts there (McNemar)")
         each.add_argument("--json", action="store_true", help="print the score as one JSON object")
-    add_options(asking, "engine")
+    for each in (asking, verifying):
+        add_options(each, "engine")
     asking.set_defaults(report=True)
     doing = {
         asking: "eval_grounding.ask", importing: "eval_grounding.take_over", rescoring: "eval_grounding.rescore",
-        tasking: "eval_tasks.run", making: "eval.make_run",
+        tasking: "eval_tasks.run", verifying: "eval_tasks.verify", making: "eval.make_run",
     }  # fmt: skip
     for each, do in doing.items():
         each.set_defaults(do=do)

@@ -1,6 +1,7 @@
 """`mai-agent eval tasks`: runs on throw-away desktops, judged by the desktops' own state."""
 
 import argparse
+import asyncio
 import json
 import os
 import shlex
@@ -10,14 +11,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from agent.commands.arguments import tell
+from agent.commands.arguments import chosen_engine, tell
 from agent.commands.fleet import carry_out, limited, runner_of
 from agent.commands.run import read_arguments, with_event
+from agent.evals.folder import read_run
 from agent.evals.tasks import report, work
 from agent.evals.tasks.looker import check_tools
 from agent.evals.tasks.report import JudgedLines
 from agent.evals.tasks.task import EvalTask, read_eval_tasks, shipped_tasks
+from agent.evals.tasks.verifier import read_verifier
+from agent.evals.tasks.verifier import verify as verify_runs
 from agent.fleet.tasks import Result, Results, Task, option_words
+from agent.model.clients import client_of
+from agent.model.engines import Engine
 from agent.options import RunOptions
 from agent.sandbox.sessions import load_session
 from agent.settings import load_settings
@@ -92,6 +98,26 @@ def rescore(arguments: argparse.Namespace) -> int:
     )
 
 
+def verify(arguments: argparse.Namespace) -> int:
+    """Ask a model about the recorded runs of a folder, and report on it."""
+    if read_run(arguments.out)["benchmark"] != BENCHMARK:
+        raise UsageError(f"{arguments.out} holds no runs of tasks.", "Name the folder of `mai-agent eval tasks`.")
+    options = RunOptions.of(arguments, load_settings())
+    with chosen_engine(options, ("The literal engine sees no pictures.", "Name a model with --endpoint.")) as engine:
+        asyncio.run(_verified(engine, arguments.out))
+    return rescore(arguments)
+
+
+async def _verified(engine: Engine, out: Path) -> None:
+    client = engine.client or client_of(engine.endpoint)
+    try:
+        endpoint = await client.discover()
+        verdicts = [report.verdict_of(result, out) for result in report.read_results(out)]
+        await verify_runs(client, endpoint.model or endpoint.host, verdicts, out, remark)
+    finally:
+        await client.aclose()
+
+
 def _report(
     out: Path, arguments: argparse.Namespace, wanted: Iterable[str], baseline: Mapping[str, bool] | None
 ) -> int:
@@ -99,7 +125,7 @@ def _report(
     options = read_json_object(out / "eval.json").get("options", {})
     verdicts = [report.verdict_of(result, out) for result in report.read_results(out)]
     report.write_verdicts(out, verdicts)
-    tasks_report = report.report_on(verdicts, options, wanted, baseline)
+    tasks_report = report.report_on(verdicts, options, wanted, baseline, read_verifier(out))
     if arguments.osworld is not None:
         remark(f"{report.write_tree(verdicts, out, arguments.osworld)} runs are written to {arguments.osworld}")
     tell(arguments.json, tasks_report.model_dump(), *report.lines(tasks_report))

@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -99,6 +101,7 @@ class TasksReport(BaseModel):
     harmed: Share  # something changed that was not asked for
     precision: Share  # of the runs that were verified by their own evidence: right by the judges
     recall: Share  # of the runs that reached what is expected: verified by their own evidence
+    verifiers: dict[str, "Verifier"]  # the same of models that were asked (`mai-agent eval verify`)
     receipts_wrong: int  # runs whose receipt differs from the states
     undo_wrong: int  # runs that undo did not take back
     steps: float | None  # of a run (median)
@@ -107,6 +110,14 @@ class TasksReport(BaseModel):
     step_s: float | None  # of a whole step (median of all steps)
     tokens: int | None  # of all runs
     baseline: dict[str, Any] | None  # McNemar's exact test over the tasks that both have
+
+
+class Verifier(BaseModel):
+    """A model's verdicts against those of the judges."""
+
+    precision: Share  # of the runs that it says are done: right by the judges
+    recall: Share  # of the runs that reached what is expected: it says that they are done
+    unclear: int  # runs of which it says neither
 
 
 def verdict_of(result: Result, out: Path) -> TaskVerdict:
@@ -167,8 +178,12 @@ def report_on(
     options: Mapping[str, Any],
     wanted: Iterable[str] = (),
     baseline: Mapping[str, bool] | None = None,
+    verified: Mapping[str, Mapping[str, bool | None]] = MappingProxyType({}),
 ) -> TasksReport:
-    """Return the report over verdicts; `wanted` are the ids of all runs that were to be done."""
+    """Return the report over verdicts; `wanted` are the ids of all runs that were to be done.
+
+    `verified` has what models said of each run, by run and model.
+    """
     runs = [one for one in verdicts if one.judged]
     left = {*wanted, *(one.id for one in verdicts)} - {one.id for one in runs}
     tokens = [one.tokens for one in runs if one.tokens is not None]
@@ -185,6 +200,7 @@ def report_on(
         harmed=Share.of(runs, lambda one: bool(one.harm)),
         precision=Share.of([one for one in runs if one.verified], lambda one: one.reached),
         recall=Share.of([one for one in runs if one.reached], lambda one: bool(one.verified)),
+        verifiers={model: _verifier(runs, model, verified) for model in sorted({*chain(*verified.values())})},
         receipts_wrong=sum(bool(one.receipt) for one in runs),
         undo_wrong=sum(bool(one.undo) for one in runs),
         steps=_median(one.steps for one in runs),
@@ -194,6 +210,15 @@ def report_on(
         tokens=sum(tokens) if tokens else None,
         baseline=None if baseline is None else Paired.of(_by_task(runs), baseline).to_json(),
     )  # fmt: skip
+
+
+def _verifier(runs: Sequence[TaskVerdict], model: str, verified: Mapping[str, Mapping[str, bool | None]]) -> Verifier:
+    asked = [one for one in runs if model in verified.get(one.id, {})]
+    return Verifier(
+        precision=Share.of([one for one in asked if verified[one.id][model]], lambda one: one.reached),
+        recall=Share.of([one for one in asked if one.reached], lambda one: bool(verified[one.id][model])),
+        unclear=sum(verified[one.id][model] is None for one in asked),
+    )
 
 
 def _by_task(verdicts: Iterable[TaskVerdict]) -> dict[str, bool]:
@@ -234,6 +259,8 @@ def lines(report: TasksReport) -> Iterator[str]:
     rows = {"success": report.success, **{f"  {name}": share for name, share in report.classes.items()}}
     rows |= {"false done": report.false_done, "harm": report.harmed}
     rows |= {"verified: precision": report.precision, "verified: recall": report.recall}
+    for model, found in report.verifiers.items():
+        rows |= {f"{model}: precision": found.precision, f"{model}: recall": found.recall}
     width = max(map(len, rows))
     yield from (f"{name:<{width}}  {_row(share)}" for name, share in rows.items())
     yield "verdicts: " + ", ".join(f"{count} {name}" for name, count in report.verdicts.items())
@@ -290,15 +317,20 @@ _ACTIONS = "mai-agent"
 
 def write_tree(verdicts: Sequence[TaskVerdict], out: Path, to: Path) -> int:
     """Write the judged runs of a folder below `to`. Return how many. Raises EnvironmentLacksError."""
-    written = 0
+    rows = []
     try:
         for one in verdicts:
             if one.judged and (bundle := _bundle(out / one.bundle)) is not None:
-                _write(one, bundle, to)
-                written += 1
+                name = _write(one, bundle, to)
+                rows.append({
+                    "application": one.group, "task_id": name, "status": "success", "score": float(one.right),
+                    "timestamp": bundle.run.started,
+                })  # fmt: skip
+        (to / "summary").mkdir(parents=True, exist_ok=True)
+        (to / "summary/results.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise cannot_write(to, error) from error
-    return written
+    return len(rows)
 
 
 def _bundle(path: Path) -> Bundle | None:
@@ -308,7 +340,8 @@ def _bundle(path: Path) -> Bundle | None:
         return None
 
 
-def _write(one: TaskVerdict, bundle: Bundle, to: Path) -> None:
+def _write(one: TaskVerdict, bundle: Bundle, to: Path) -> str:
+    """Write one run, and return its task's name in the tree."""
     model = re.sub(
         r"[^\w.-]+", "_", (bundle.run.model or bundle.run.engine or "unknown").rstrip("/").rpartition("/")[2]
     )
@@ -324,6 +357,7 @@ def _write(one: TaskVerdict, bundle: Bundle, to: Path) -> None:
     args = {"instruction": one.say, "model": model, "engine": bundle.run.engine, "verdict": one.verdict}
     (folder / "args.json").write_text(json.dumps(args, indent=1) + "\n", encoding="utf-8")
     (folder / "result.txt").write_text(f"{float(one.right)}\n", encoding="utf-8")  # last: marks a complete run
+    return name
 
 
 def _rows(one: TaskVerdict, bundle: Bundle) -> Iterator[tuple[dict[str, Any], Path | None]]:
