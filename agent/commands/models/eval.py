@@ -80,7 +80,9 @@ def main(argv: Sequence[str]) -> int:
     for each in (asking, importing):
         each.add_argument("benchmark", metavar="BENCHMARK", choices=benchmark_names(),
                           help=f"one of {', '.join(benchmark_names())}")  # fmt: skip
-        each.add_argument("data", metavar="DATA", type=Path, help="the benchmark's folder, as its publisher has it")
+        each.add_argument(
+            "data", metavar="DATA", type=Path, help="its folder, as its publisher has it, or its name on the hub"
+        )
         each.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder of answers and verdicts")
     asking.add_argument("--at-once", metavar="N", type=positive,
                         help="requests at a time (default: 8, or as many as a vLLM computes)")  # fmt: skip

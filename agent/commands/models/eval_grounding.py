@@ -10,6 +10,7 @@ from agent.commands.arguments import NO_GROUNDING, chosen_engine, tell
 from agent.commands.models import eval_tasks
 from agent.evals.folder import AnswersFile, import_answers, judge_all, read_answers, read_run, read_verdicts
 from agent.evals.grounding import ask_all, part_of
+from agent.evals.hub import benchmark_folder
 from agent.evals.pace import Pace
 from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
 from agent.evals.summary import lines, summary
@@ -25,6 +26,7 @@ from foundation.printing import remark
 
 def ask(arguments: argparse.Namespace) -> int:
     """Ask for the samples that have no answer yet, and judge."""
+    arguments.data = benchmark_folder(arguments.data, remark)
     benchmark = read_benchmark(arguments.benchmark, arguments.data)
     _baseline(arguments, benchmark)  # its errors come before hours of asking
     options = RunOptions.of(arguments, load_settings())
@@ -54,6 +56,7 @@ def take_over(arguments: argparse.Namespace) -> int:
     family = arguments.family or detect_family(arguments.model)
     if family is None:
         raise UsageError(f"The model {arguments.model!r} is of no known family.", "Name one with --family.")
+    arguments.data = benchmark_folder(arguments.data, remark)
     benchmark = read_benchmark(arguments.benchmark, arguments.data)
     run = {
         "benchmark": benchmark.name,
