@@ -17,6 +17,7 @@ from agent.families.base import Decision, ParseFailure, PromptRequest
 from agent.families.shared.answer_parts import as_text
 from agent.literal.client import literal_engine
 from agent.model.asking import Completion, Patience
+from agent.model.endpoint import is_other
 from agent.model.engines import Engine, choose_engine
 from agent.model.request import ChatRequest, to_openai
 from agent.options import RunOptions
@@ -47,6 +48,7 @@ class Asker:
         self._options = options
         self._system = options.settings.system_prompt(name, options.system_prompt)
         self._chosen = {"thinking": options.thinking}
+        self.others: set[str] = set()  # other models that answered in the model's place, by the names they gave
         self._model = replace(model, family=model.family.wording(published_words(name, options.words), self._chosen))
 
     @property
@@ -61,6 +63,8 @@ class Asker:
         """Return the decision about a screenshot, and the answer's text. Raises MaiError if the model gives none."""
         question = await self.question(instruction, seen, grounding=grounding)
         answer = (await question.send()).answer
+        if is_other(self._model.endpoint.model or "", answer.model):
+            self.others.add(answer.model)
         return question.parse(answer), as_text(answer)
 
     def named(self) -> dict[str, Any]:

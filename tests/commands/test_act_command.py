@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine
 from PIL import Image
-from stubs.endpoint import MODEL, FakeEndpoint, act, pictures, say
+from stubs.endpoint import MODEL, FakeEndpoint, act, pictures, raw, say, whole
 
 from agent.core.geometry import Size
 
@@ -46,6 +46,15 @@ def test_a_point_alone_can_be_asked_for(mai: CommandLine, screenshot: str) -> No
     with FakeEndpoint([say('<answer>{"coordinate":[500,500]}</answer>')]) as endpoint:
         ran = mai("act", "--endpoint", endpoint.url, "--image", screenshot, "--grounding", "the gear")
     assert ran.out.splitlines() == ["decided: click at 960,540"]
+
+
+def test_another_model_that_answers_is_told(mai: CommandLine, screenshot: str) -> None:
+    with FakeEndpoint([raw(200, whole(CLICK, model="other-7b"), "application/json"), say(CLICK)]) as endpoint:
+        other = mai("act", "--endpoint", endpoint.url, "--image", screenshot, "click it")
+        own = mai("act", "--endpoint", endpoint.url, "--image", screenshot, "click it")
+    assert other.status == own.status == 0
+    assert "Another model answered than was asked for: other-7b." in other.err
+    assert "nother model" not in own.err
 
 
 def test_an_answer_that_cannot_be_used_is_status_1(mai: CommandLine, screenshot: str) -> None:

@@ -794,3 +794,13 @@ def test_a_text_is_replaced_everywhere_or_where_it_stands_once(engine):
     assert replies[2].arguments["text"] == "a dog, a dog"
     assert ending(replies[-1]) == ("success", True)
     assert "2 times" in follow(engine, "replace 'cat' with 'dog'", text("a cat, a cat"))[-1].arguments["text"]
+
+
+def test_a_mark_in_a_title_opens_and_closes_no_window():
+    before, marked, other = (
+        Scene(outline(windows=(replace(WINDOW, title=title),))) for title in ("note.txt", "*note.txt", "list.txt")
+    )
+    assert effects(before, marked, [], []).windows == ("the window “note.txt” is called “*note.txt” now",)
+    assert effects(before, other, [], []).windows == (
+        "the window “list.txt” opened", "the window “note.txt” is not shown any more",
+    )  # fmt: skip

@@ -449,3 +449,13 @@ def test_undoing_what_was_typed_ends_before_what_the_person_wrote():
     replies = follow("type 'Dear' and undo it", old, whole, less, screen(field("")))
     assert [reply.arguments.get("keys") for reply in replies].count("ctrl+z") == 1
     assert ending(replies[-1])[0] == "fail"
+
+
+def test_an_item_of_a_menu_that_lay_over_a_text_did_not_click_the_text():
+    text = element("text", "", value="some words", x=150, y=200, w=400, h=200, id=90, states={"editable", "focused"})
+    bar, menu = element("menu bar", x=200, y=100, w=600, id=80), element("menu", "Search", y=100, parent=80, id=81)
+    item = element("menu item", "Find Next", y=240, parent=81)
+    shut, shown = screen(bar, menu, text), screen(bar, menu, item, text)
+    replies = follow("click Search > Find Next", shut, shown, shut, shut, shut, shut)
+    assert [reply.arguments["action"] for reply in replies[:2]] == ["click", "click"]
+    assert ending(replies[-1])[1] is not True, replies[-1]

@@ -22,6 +22,7 @@ from agent.run.models.roles import open_model
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, positive
 from foundation.errors import ExitStatus, MaiError, UsageError
+from foundation.printing import remark
 from foundation.stray_output import stray_output_kept
 
 
@@ -176,10 +177,18 @@ async def _act(arguments: argparse.Namespace, options: RunOptions, engine: Engin
                 if arguments.lines
                 else of_images(arguments.images, arguments.instruction, grounding=arguments.grounding)
             )
-            return await answer_all(asker, jobs, arguments.at_once, as_json=arguments.json or arguments.lines)
+            status = await answer_all(asker, jobs, arguments.at_once, as_json=arguments.json or arguments.lines)
+            _tell_others(asker)
+            return status
         result, text = await asker.ask(arguments.instruction, seen, grounding=arguments.grounding)
+    _tell_others(asker)
     tell(arguments.json, decision_json(result, text, seen), *decision_lines(result, seen))
     return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
+
+
+def _tell_others(asker: Asker) -> None:
+    for name in sorted(asker.others):
+        remark(f"Another model answered than was asked for: {name}.")
 
 
 def _capture(monitor: int | None) -> Seen:

@@ -55,22 +55,29 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
     changes = _of_settings_and_files(changed_before, changed_now)
     shown = (Counter(f"“{one.title or one.app}”" for one in scene.windows) for scene in (before, now))
     had, have = shown
+    came, gone = have - had, had - have
+    marked = {name: old for name in came for old in gone if _bare(name) == _bare(old)}  # as with unsaved changes
     windows = (
-        *(f"the window {name} opened" for name in have - had),
-        *(f"the window {name} is not shown any more" for name in had - have),
+        *(f"the window {old} is called {name} now" for name, old in marked.items()),
+        *(f"the window {name} opened" for name in came if name not in marked),
+        *(f"the window {name} is not shown any more" for name in gone if name not in marked.values()),
     )
     old, new = _concerned(before, now), _concerned(now, before)
     silent = _silent(before, now)
     old = [one for one in old if (one.window, one.app) not in silent]
     altered = _altered(old, new)
-    came, gone = _difference(*([one for one in elements if one.source != "words"] for elements in (old, new)))
+    arrived, left = _difference(*([one for one in elements if one.source != "words"] for elements in (old, new)))
     items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}
-    gone = tuple(name for name in gone if name not in items)  # a closing menu is no effect
-    if not came and not gone and not silent:
-        came, gone = _difference(old, new)
-        if len(came) < _PAGE_OF_WORDS:  # OCR may read a word or two differently at any time
-            came, gone = (), ()
-    return Effects(changes, windows, altered, came, gone)
+    left = tuple(name for name in left if name not in items)  # a closing menu is no effect
+    if not arrived and not left and not silent:
+        arrived, left = _difference(old, new)
+        if len(arrived) < _PAGE_OF_WORDS:  # OCR may read a word or two differently at any time
+            arrived, left = (), ()
+    return Effects(changes, windows, altered, arrived, left)
+
+
+def _bare(title: str) -> str:
+    return title.strip("“”*• ")
 
 
 def _silent(before: Scene, now: Scene) -> set[tuple[str, str]]:
