@@ -189,6 +189,14 @@ async def test_what_changed_nothing_offers_no_undo(bench: Bench) -> None:
         assert "u Undo" not in shown(pilot)
 
 
+async def test_on_a_low_terminal_the_end_names_its_keys_first(bench: Bench) -> None:
+    async with bench.shows(*bench.step(1, CLICK), events.Receipt((UNDOABLE,)), size=(60, 15)) as pilot:
+        await bench.feed(pilot, *bench.ends(1), RunClosed())
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "✓ done in 0.0 s  t what is next  u undo  o recorded runs" in shown(pilot)
+
+
 async def test_a_long_list_of_what_would_be_undone_is_read_by_j_and_k(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

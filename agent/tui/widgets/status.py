@@ -76,7 +76,7 @@ class EndCard(VerticalScroll, can_focus=False):
         self.border_subtitle = keys
         if not self.display:
             return
-        words = card_words(view)
+        words = card_words(view, keys=keys if self.screen.has_class("-low") else "")  # without a border, no subtitle
         if words != self._shown:
             self._shown = words
             for tone in TONES:
@@ -84,12 +84,13 @@ class EndCard(VerticalScroll, can_focus=False):
             self.query_one(Static).update(words)
 
 
-def card_words(view: RunView, most: int | None = None) -> Content:
-    """Return the card's text, with at most `most` lines of each list."""
+def card_words(view: RunView, most: int | None = None, keys: str = "") -> Content:
+    """Return the card's text, with at most `most` lines of each list, and the keys in its first line."""
     ending, tone = view.outcome_words, view.ending[1]
     message = on_one_line(in_words(view.stage, (*view.changes, *view.taken_back)))
     sign = SIGNS["skipped"] if view.outcome == "stopped" else _SIGNS[tone]
-    parts = [(f"{sign} {ending}", f"bold {TONES[tone]}"), (f"  {message}\n" if message else "\n", "")]
+    parts = [(f"{sign} {ending}", f"bold {TONES[tone]}"), (f"  {keys}\n" if keys else "  ", "$text-muted")]
+    parts.append((f"{message}\n", ""))
     changes = {str(change) for change in view.changes}
     evidence = [
         line for line in view.evidence if line not in changes and on_one_line(line).casefold() not in message.casefold()
