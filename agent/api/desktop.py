@@ -24,7 +24,9 @@ from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValu
 from agent.options import RunOptions
 from agent.recipes.files import load_recipe
 from agent.record.bundle import Recorder
+from agent.record.read import read_bundle
 from agent.record.redactor import Redactor
+from agent.record.undo_run import RunUndo
 from agent.run.control import Worker
 from agent.run.loop.context import Person
 from agent.run.observing.outliner import Eye
@@ -124,6 +126,18 @@ class AsyncDesktop:
         recipe = load_recipe(name)
         instruction, goal = recipe.with_values(values)
         return await self._run(instruction, [goal], recipe.secrets(values))
+
+    async def undo(self, result: Result) -> tuple[str, ...]:
+        """Put back the settings and files that a run changed. Return what stays changed, in words.
+
+        Raises UsageError: nothing was recorded that could be undone.
+        """
+        self.check_open()
+        if result.bundle is None:
+            raise UsageError("This run was not recorded.")
+        async with self._turn:
+            await self._ended()
+            return await asyncio.to_thread(_undone, result.bundle)
 
     async def look(self) -> Look:
         """Return the screen now. Raises EnvironmentLacksError; UsageError if the desktop is closed."""
@@ -275,6 +289,13 @@ class AsyncDesktop:
         return Eye(desktop, languages, ours=not options.sandbox)
 
 
+def _undone(bundle: Path) -> tuple[str, ...]:
+    undoing = RunUndo(read_bundle(bundle))
+    left = [(one.item, one.words) for one in undoing.carry_out() if not one.done]
+    left += [(item, item.words) for item in undoing.items if item.verdict != "undo" and item.leaves_something]
+    return tuple(f"{item.change.what}: {words}" for item, words in left)
+
+
 def _check_named(what: str, text: str) -> None:
     if not text:
         raise UsageError(f"{what} is empty.")
@@ -300,6 +321,7 @@ class Desktop:
 
     do = _waiting(AsyncDesktop.do)
     repeat = _waiting(AsyncDesktop.repeat)
+    undo = _waiting(AsyncDesktop.undo)
     look = _waiting(AsyncDesktop.look)
     find = _waiting(AsyncDesktop.find)
     expect = _waiting(AsyncDesktop.expect)

@@ -44,6 +44,14 @@ class TestOneDesktop:
         assert bundle.outcome == "done"
         assert (bundle.path / "report.html").is_file()
 
+    def test_what_a_run_changed_is_put_back(self, desk: mai_agent.Desktop) -> None:
+        key = ("gsettings", "get", "org.xfce.mousepad.preferences.view", "show-line-numbers")
+        before = desk.sandbox.run(*key).stdout
+        result = desk.do("turn on Line Numbers").check()
+        assert desk.sandbox.run(*key).stdout != before
+        assert desk.undo(result) == ()
+        assert desk.sandbox.run(*key).stdout == before
+
     def test_elements_are_found_by_name_and_role(self, desk: mai_agent.Desktop) -> None:
         assert desk.expect("file", role="menu").name == "File"
         assert desk.find("File", role="check box") is None
