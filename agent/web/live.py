@@ -118,7 +118,9 @@ class Live:
 
         written = editable(target) if can_be_changed(target) else None
         self._ask(_question(asked(target, question)) | {"edit": written}, decided)
-        self._change = lambda text: self._propose(edited(target, text), question, answer, changed=True)
+        # What could be allowed for the rest of the run is about the action that was proposed.
+        once = replace(question, scope="")
+        self._change = lambda text: self._propose(edited(target, text), once, answer, changed=True)
 
     def tell(self) -> None:
         """Wake the watchers."""

@@ -186,9 +186,10 @@ def test_a_decision_is_given_once_and_to_its_own_question(
 
 def test_a_changed_action_is_shown_whole_before_it_is_allowed(page: Page) -> None:
     answers: list[Any] = []
-    page.take(ApprovalWanted(Click(DesktopPoint(10, 20)), Question("why", "", "rules"), answers.append))
+    page.take(ApprovalWanted(Click(DesktopPoint(10, 20)), Question("why", "in this window", "rules"), answers.append))
     asked = page.question()
     assert asked["edit"] == "10,20"
+    assert asked["scope"]
 
     def decide(answer: str, text: str) -> int:
         body = {"question": page.question()["id"], "answer": answer, "text": text}
@@ -199,6 +200,7 @@ def test_a_changed_action_is_shown_whole_before_it_is_allowed(page: Page) -> Non
     assert decide("change", "30,40") == 200
     assert answers == []
     assert page.question()["edit"] == "30,40"
+    assert not page.question()["scope"]
     assert page.question()["id"] != asked["id"]
     assert decide("allow", "") == 200
     assert [(one.allowed, one.instead) for one in answers] == [(True, Click(DesktopPoint(30, 40)))]
