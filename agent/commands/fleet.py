@@ -16,7 +16,7 @@ from agent.fleet.process import Runner
 from agent.fleet.tasks import ALLOWED, Results, Task, option_words, read_tasks
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, port_number, positive
-from foundation.errors import ExitStatus, StoppedError
+from foundation.errors import ExitStatus, StoppedError, UsageError
 from foundation.printing import is_terminal, put_text
 
 #: The command line of a run; empty for this program's own.
@@ -128,6 +128,8 @@ def _run(arguments: argparse.Namespace) -> int:
     common = limited(arguments)
     tasks = read_tasks(arguments.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
     if arguments.kuberay is not None:
+        if arguments.ray is not None:
+            raise UsageError("--kuberay makes a cluster of its own.", "Leave out --ray.")
         from agent.fleet.kuberay import manifest
 
         of_the_fleet = {name: vars(arguments)[name] for name in ("copy_to", "retries", "again", "metrics", "json")}

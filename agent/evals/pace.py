@@ -15,7 +15,7 @@ _LOAD = re.compile(r"^vllm:num_requests_(running|waiting)(?:\{[^}]*\})? (\S+)$",
 
 
 class Pace:
-    """Lets so many requests through at a time. With the address of a `/metrics` page, the number follows the server."""
+    """Limits the number of requests at a time. `metrics` is the address of a vLLM's figures; the limit follows them."""
 
     def __init__(self, at_once: int | None, metrics: str | None = None) -> None:
         self.limit = at_once or FIRST

@@ -104,7 +104,7 @@ class ClusterRunner:
         )
 
     async def _with_a_place(self) -> Any:
-        """Return an actor on a node: one that is idle, or a new one, whichever is there first. Raises RayError."""
+        """Return an actor that runs on a node: an idle one, or a new one once there is room. Raises RayError."""
         import ray
 
         while not self._idle.empty():

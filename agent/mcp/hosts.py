@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from foundation.commented_json import read_json, tokens
+from agent.tools.commented_json import read_json, tokens
 from foundation.configs import load_config, state_folder
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import write_atomically

@@ -27,7 +27,7 @@ _UNESCAPED = {written: char for char, written in _ESCAPES.items()}
 
 
 def editable(action: Action[DesktopPoint]) -> str:
-    """The part of an action that a person can change, as they would write it; "" if there is none."""
+    """Return the text, keys, name or points of an action for a person to edit; "" if it has none."""
     match action:
         case TypeText(text):
             return "".join(map(_escaped, text))

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from foundation.commented_json import read_json
+from agent.tools.commented_json import read_json
 from foundation.configs import load_config
 from foundation.errors import UsageError
 

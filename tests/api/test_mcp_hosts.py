@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agent.commands import mcp
 from agent.mcp.hosts import host_names, insert_json, installed, remove_json, uninstalled
-from foundation.commented_json import read_json
+from agent.tools.commented_json import read_json
 from foundation.configs import load_config
 from foundation.errors import UsageError
 

@@ -54,6 +54,14 @@ def cluster() -> Iterator[Any]:
         signal.signal(signal.SIGTERM, handler)
 
 
+def fleet_on(cluster: Any, folder: Path) -> "subprocess.Popen[str]":
+    """A fleet of four slots with the tasks of a folder."""
+    starter = [sys.executable, str(ROOT / "tests/stubs/start_with_fakes.py"), "fleet", str(folder / "tasks.jsonl")]
+    words = ["--out", str(folder / "out"), "--parallel", "4", "--json", "--ray", cluster.address]
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([*starter, *words], env=environ, stdout=subprocess.PIPE, text=True)
+
+
 @pytest.fixture
 def start(tmp_path: Path, cluster: Any) -> Iterator[Any]:
     """Starts a fleet on the cluster; its first four tasks wait for the file `gate`."""
@@ -63,19 +71,7 @@ def start(tmp_path: Path, cluster: Any) -> Iterator[Any]:
     (tmp_path / "tasks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
     def begin() -> subprocess.Popen[str]:
-        starter = [
-            sys.executable,
-            str(ROOT / "tests/stubs/start_with_fakes.py"),
-            "fleet",
-            str(tmp_path / "tasks.jsonl"),
-        ]
-        words = ["--out", str(tmp_path / "out"), "--parallel", "4", "--json", "--ray", cluster.address]
-        running.append(
-            subprocess.Popen(
-                [*starter, *words],
-                env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True,
-            )
-        )  # fmt: skip
+        running.append(fleet_on(cluster, tmp_path))
         return running[-1]
 
     yield begin
@@ -163,14 +159,7 @@ def test_a_task_that_waits_for_room_takes_the_place_of_one_that_ends_and_a_lost_
             lines = [f"task{number} until {tmp_path / 'gate'}" for number in range(6)]
             tasks = "".join(f"{json.dumps({'id': line.split()[0], 'instruction': line})}\n" for line in lines)
             (tmp_path / "tasks.jsonl").write_text(tasks)
-            starter = [
-                sys.executable,
-                str(ROOT / "tests/stubs/start_with_fakes.py"),
-                "fleet",
-                str(tmp_path / "tasks.jsonl"),
-            ]
-            words = ["--out", str(tmp_path / "out"), "--parallel", "4", "--json", "--ray", made.address]
-            with subprocess.Popen([*starter, *words], env=os.environ, stdout=subprocess.PIPE, text=True) as process:
+            with fleet_on(made, tmp_path) as process:
                 wait_until(lambda: len(runs_of(tmp_path)) == 2, "both nodes are busy", 120)
                 made.remove_node(nodes[0], allow_graceful=False)
                 wait_until(lambda: len(runs_of(tmp_path)) == 1, "the run of the lost node has ended")

@@ -55,6 +55,11 @@ def test_a_server_that_the_pods_cannot_reach_is_refused(tmp_path, capsys) -> Non
             manifest(tmp_path, capsys, *words, lines=lines)
 
 
+def test_another_cluster_beside_it_is_refused(tmp_path, capsys) -> None:
+    with pytest.raises(UsageError, match="Leave out --ray"):
+        manifest(tmp_path, capsys, "--engine=literal", "--ray=127.0.0.1:6379")
+
+
 def test_tasks_that_are_too_many_for_a_configmap_are_refused(tmp_path, capsys) -> None:
     lines = "".join(f'{{"id": "{at}", "instruction": "{"x" * 90}"}}\n' for at in range(9000))
     with pytest.raises(UsageError, match="too large for a ConfigMap"):
