@@ -30,6 +30,8 @@ _REFUSED_WHAT = re.compile(r"\d+ validation errors? for \w+$")
 #: A line of a traceback with the function's name, and an exception without a message.
 _FRAME = re.compile(r'File "[^"]+", line \d+, in (\w+)')
 _BARE = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)")
+#: An exception whose message begins on the next line, indented.
+_UNSAID = re.compile(rf"{_BARE.pattern}:")
 _PARSER_ERROR = re.compile(r"^[\w. -]*\berror: ")
 _CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE"})
 _SHELL = {
@@ -205,7 +207,7 @@ def _continues(part: str, before: str) -> bool:
     if len(before) > 2000:
         return False
     if part.startswith("  "):
-        return _REFUSED.search(before) is not None
+        return _REFUSED.search(before) is not None or _UNSAID.fullmatch(before) is not None
     return before.endswith("local directory specified:") or _REFUSED_WHAT.search(before) is not None
 
 

@@ -3,7 +3,9 @@
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
+from math import isclose
 from types import MappingProxyType
 from typing import Any
 
@@ -76,6 +78,15 @@ def plain_names(card: Mapping[str, Any]) -> set[str]:
 def is_listed(name: str) -> bool:
     """Return whether `configs/gpus/cards.toml` has a card of this name."""
     return any(_is(card, name) for card in cards()) or _sized(name) is not None
+
+
+def with_data_sheet(gpu: Gpu) -> Gpu:
+    """Add a card's bandwidth and compute rate, which no driver tells; unchanged if its name and size are not listed."""
+    named = (card for card in cards() if _is(card, gpu.name))
+    card = next((card for card in named if isclose(card["memory_gib"] * GIB, gpu.total_bytes, rel_tol=0.1)), None)
+    if card is None:
+        return gpu
+    return replace(gpu, bandwidth_gb_s=card.get("bandwidth_gb_s"), tflops=card.get("tflops"))
 
 
 def _is(card: Mapping[str, Any], name: str) -> bool:

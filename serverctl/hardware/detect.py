@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from serverctl.hardware import nvidia, other_vendors
+from serverctl.hardware.catalogue import with_data_sheet
 from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware
 from serverctl.hardware.nvidia import NvmlAnswer, ask_nvml
 
@@ -71,7 +72,8 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], NvmlAnswer | None] | None
         answer_text = run(["sysctl", "-n", "machdep.cpu.brand_string"])
         apple = other_vendors.apple_gpu(answer_text[1].strip() if answer_text else "", cpu.memory_bytes)
         gpus = (apple,) if apple else ()
-    return Hardware(_visible(gpus, problems), cpu, driver, links, tuple(problems), platform.system())
+    usable = tuple(with_data_sheet(gpu) for gpu in _visible(gpus, problems))
+    return Hardware(usable, cpu, driver, links, tuple(problems), platform.system())
 
 
 def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:

@@ -1,4 +1,4 @@
-"""Estimates how fast a plan will be, from the card's data sheet: we measured no GPU.
+"""Estimates how fast a plan will be, from the card's data sheet.
 
 Each token reads its weights and the preceding KV cache once:
 

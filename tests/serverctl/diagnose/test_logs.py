@@ -36,10 +36,11 @@ RECORDED = {
     "healthy-start-max-len-auto": ("ENGINE_DIED", "ENGINE_DIED", Stage.SERVING, "EngineDeadError"),  # killed at its end
 }
 GOOD = {
-    "healthy-start": (131_072, 8192, 16.0, 1),
-    "healthy-start-data-parallel-2": (32_768, 8192, 4.0, 2),
-    "healthy-start-max-len-auto": (32_768, 32_640, 1.0, 1),
-    "cpu-good-start": (524_288, 8192, 64.0, 1),
+    "healthy-start": ("0.32.0", 131_072, 8192, 16.0, 1),
+    "healthy-start-data-parallel-2": ("0.32.0", 32_768, 8192, 4.0, 2),
+    "healthy-start-max-len-auto": ("0.32.0", 32_768, 32_640, 1.0, 1),
+    "cpu-good-start": ("0.32.0", 524_288, 8192, 64.0, 1),
+    "good-start-h200": ("0.25.1", 806_992, 131_072, 6.16, 1),  # on a card, with kernels compiled while it serves
 }
 DEATH = (
     "(APIServer pid=1) ERROR 06-26 23:10:17 [async_llm.py:420] AsyncLLM output_handler failed.",
@@ -78,6 +79,18 @@ def test_a_recorded_failure_is_explained(name: str) -> None:
     assert found.words.remedy
 
 
+def test_an_exception_whose_words_begin_on_the_next_line_is_told_with_them() -> None:
+    """As Python writes it where a `vllm` script starts processes without asking for its own name first."""
+    told = [
+        "(APIServer pid=7) Traceback (most recent call last):",
+        "(APIServer pid=7) RuntimeError: ",
+        "(APIServer pid=7)         An attempt has been made to start a new process before the",
+        "(APIServer pid=7)         current process has finished its bootstrapping phase.",
+    ]
+    found = classify_log([*until("configured"), *told], exit_status=1)
+    assert found.evidence.startswith("RuntimeError: An attempt has been made to start a new process")
+
+
 def test_a_small_cache_is_told_in_tokens_and_never_as_nothing() -> None:
     found = classify_log(recorded("kv-of-one-mib"))
     assert found.numbers == {"max_model_len": 8192, "needed_gib": 0.02, "fits": 384}
@@ -91,8 +104,8 @@ def test_a_good_start_gives_its_numbers(name: str) -> None:
     found = classify_log(recorded(name))
     report = found.report
     assert report.stage is Stage.SERVING
-    assert (report.kv_tokens, report.max_model_len, report.concurrency, report.engines) == GOOD[name]
-    assert report.version == "0.32.0"
+    said = (report.version, report.kv_tokens, report.max_model_len, report.concurrency, report.engines)
+    assert said == GOOD[name]
     if name not in RECORDED:
         assert (found.kind, found.evidence) == (Kind.NONE, "")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from machines import NAMES, look
 
 from foundation.errors import MaiError, UsageError
-from serverctl.hardware.catalogue import card_names, imagine
+from serverctl.hardware.catalogue import card_names, imagine, with_data_sheet
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.planning import load_limits
 
@@ -33,6 +33,15 @@ def test_every_card_is_known_by_its_own_name_and_once_only() -> None:
         assert [g.name for g in imagine(gpu.name).gpus] == [gpu.name], "its driver's name leads back to it"
         assert gpu.bandwidth_gb_s is not None
         assert 100 < gpu.bandwidth_gb_s < 10_000
+
+
+def test_a_card_that_is_here_has_the_rates_of_its_data_sheet() -> None:
+    """No driver tells them, and without them nothing says how fast a plan will be. Name and bytes of a real H200."""
+    found = with_data_sheet(Gpu(0, "NVIDIA H200", "nvidia", 150_109_880_320))
+    assert (found.bandwidth_gb_s, found.tflops) == (4800, 989)
+    part = Gpu(0, "NVIDIA H200 MIG 1g.18gb", "nvidia", 18 * GIB)
+    other = Gpu(0, "NVIDIA H200", "nvidia", 96 * GIB)
+    assert (with_data_sheet(part), with_data_sheet(other)) == (part, other), "another size is another card"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planning import GIB, TABLE_CARDS, find_model
+from planning import GIB, TABLE_CARDS, find_model, plan
 
 from serverctl.diagnose.stages import StartReport, advance, parse_line
 from serverctl.hardware.catalogue import imagine
@@ -55,6 +55,15 @@ def test_size_and_concurrency_are_what_real_servers_printed(log: str, size: int,
     assert budget.kv_tokens == printed.kv_tokens
     assert printed.max_model_len is not None
     assert round(budget.concurrency(printed.max_model_len), 2) == printed.concurrency
+
+
+def test_a_card_is_planned_as_a_real_one_measured_itself() -> None:
+    """An H200, with the flags of the plan: within half a percent."""
+    printed = report("good-start-h200.log")
+    planned = plan("h200", "MAI-UI-8B").budget
+    assert printed.kv_tokens and printed.weights
+    assert planned.kv_tokens == pytest.approx(printed.kv_tokens, rel=0.005)
+    assert planned.weights == pytest.approx(printed.weights, rel=0.03), "vLLM counts buffers, too"
 
 
 def test_a_hybrid_model_is_reckoned_as_a_real_server_printed_it() -> None:
