@@ -1,7 +1,7 @@
 """The folder of an evaluation: `eval.json`, `answers.jsonl` (also as others published them) and `verdicts.jsonl`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,18 +77,39 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def judge_all(folder: Path, benchmark: Benchmark, answers: Mapping[str, Mapping[str, Any]]) -> list[Verdict]:
-    """Judge the answers to a benchmark's samples, in its order, and write the verdicts. Raises MaiError."""
-    verdicts = [judge(answers[sample.id], sample) for sample in benchmark.samples if sample.id in answers]
+    """Judge the answers to a benchmark's samples, in its order, and write the verdicts. Raises MaiError.
+
+    Answers to other samples of the same id are left out: their instruction or picture is another one.
+    """
+    verdicts = [
+        judge(answers[sample.id], sample)
+        for sample in benchmark.samples
+        if sample.id in answers and _same(answers[sample.id].get("sample"), sample.digest)
+    ]
     path = folder / "verdicts.jsonl"
     write_file(path, "".join(json.dumps(verdict.to_json()) + "\n" for verdict in verdicts), 0o666)
     return verdicts
 
 
-def read_verdicts(folder: Path) -> dict[str, bool]:
-    """Return by sample whether a folder's answer is right, by the official rule. Raises UsageError."""
+def _same(one: str | None, other: str) -> bool:
+    """Whether two hashes of a sample are equal, or one is not known: of imported answers, or without the pictures."""
+    return not one or not other or one == other
+
+
+def baseline_of(verdicts: Iterable[Verdict], rows: Mapping[str, Mapping[str, Any]]) -> dict[str, bool]:
+    """Return by sample whether the baseline is right, of the samples that are the same in both."""
+    return {
+        one.sample.id: bool(row["right"])
+        for one in verdicts
+        if (row := rows.get(one.sample.id)) is not None and _same(row.get("sample"), one.sample.digest)
+    }
+
+
+def read_verdicts(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the verdicts in a folder by sample. Raises UsageError."""
     try:
         rows = [json.loads(line) for line in (folder / "verdicts.jsonl").read_bytes().splitlines()]
-        return {row["id"]: bool(row["right"]) for row in rows}
+        return {row["id"]: {"right": row["right"], "sample": row.get("sample")} for row in rows}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(
             f"{folder} holds no verdicts to compare with ({error}).", f"`mai-agent eval rescore {folder}` makes them."
@@ -110,7 +131,7 @@ def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out
         raise UsageError(f"{file} cannot be read ({error}).", "Name a file of answers.") from error
     try:
         with AnswersFile(out, run) as kept:
-            lines = []
+            lines, earlier = [], dict[str, Any]()
             for row in _rows(text):
                 sample, response = samples[str(row["id"])], row["raw_response"]
                 size = list(row["img_size"]) if sample.size is None else [sample.size.width, sample.size.height]
@@ -118,6 +139,8 @@ def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out
                     raise TypeError(f"the answer to {sample.id} is not text")
                 line = {"id": sample.id, "request": "imported", **run, "screen": size, "sent": size}
                 answer = {"content": response, "finish_reason": "stop"}
+                if earlier.setdefault(sample.id, answer) != answer:
+                    raise UsageError(f"{file} holds two answers to {sample.id}.", "Keep one of them.")
                 if sample.id in kept.answers and kept.answers[sample.id]["answer"] != answer:
                     raise UsageError(f"{out} holds another answer to {sample.id}.", "Name another folder with --out.")
                 lines.append({**line, "answer": answer})

@@ -21,9 +21,14 @@ from agent.run.models.resolve_point import crop_around
 from agent.screen.capture import Frame
 from foundation.errors import EnvironmentLacksError, UsageError
 
-#: Errors that concern one request only. After any other error, the next request would fail, too. Errors of the server
-#: itself (status 500, overload) count as such only if more occur in a row than requests are sent at once.
-_OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken"})
+#: Errors that concern one request only. After any other error, the next request would fail, too. Errors that the server
+#: may have caused (status 500, overload, silence) count as such only if more occur in a row than requests are sent at
+#: once.
+OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken", "silent"})
+#: Of these, what the sample and the model cause, not the server; how many there are in a row says nothing.
+_OF_SAMPLE: frozenset[ErrorKind] = frozenset({"context_too_long", "endless"})
+#: What counts as an answer without a point, and is asked again.
+_WITHOUT_ANSWER: frozenset[ErrorKind] = _OF_SAMPLE | {"refused"}
 #: Seconds between two reports of the progress.
 _TELL_EVERY = 10.0
 
@@ -48,8 +53,8 @@ async def ask_all(
     With `zoom`, each is asked about once more, in an enlarged crop around the point of the first answer.
     Answers are in the file even if this is interrupted. Raises MaiError: the model cannot be asked.
     """
-    if lost := next((sample.image for sample in samples if not sample.image.is_file()), None):
-        raise EnvironmentLacksError(f"There is no picture {lost}.", "Download the benchmark's pictures, too.")
+    if samples and not any(sample.image.is_file() for sample in samples):
+        raise EnvironmentLacksError(f"There is no picture {samples[0].image}.", "Download the pictures, too.")
     look_up = cache(_looked_up)  # benchmarks have many samples about one picture
     failed, done, in_a_row, last_report = 0, 0, 0, -_TELL_EVERY
     coming = iter(samples)
@@ -67,9 +72,9 @@ async def ask_all(
             await _ask(asker, sample, look_up, kept, zoom=zoom)
             in_a_row = 0
         except (ModelError, UsageError) as error:  # UsageError: its picture cannot be read or sent
-            if isinstance(error, ModelError) and error.kind not in _OF_ONE:
-                in_a_row += 1
-                if error.kind != "overloaded" or in_a_row > pace.limit:
+            if isinstance(error, ModelError):
+                in_a_row += error.kind not in _OF_SAMPLE
+                if error.kind not in OF_ONE | {"overloaded"} or in_a_row > pace.limit:
                     raise
             failed += 1
             tell(f"{sample.id}: no answer: {error}")
@@ -95,13 +100,21 @@ async def _ask(
     screen, picture = await asyncio.to_thread(look_up, sample.image)
     digest = asker.grounding_digest(sample.instruction, screen, picture)
     line = kept.answers.get(sample.id, {})
-    answered = line.get("request") == digest
+    answered = line.get("request") == digest and "error" not in line
     if answered and (ZOOM in line or not zoom):
         return
     frame = await asyncio.to_thread(read_image, sample.image)
     if not answered:
-        metadata = {"id": sample.id, "request": digest, **asker.named(), "screen": [screen.width, screen.height]}
-        line = metadata | await _answer(asker, sample, frame)
+        metadata = {
+            "id": sample.id, "request": digest, "sample": sample.digest, **asker.named(),
+            "screen": [screen.width, screen.height],
+        }  # fmt: skip
+        try:
+            line = metadata | await _answer(asker, sample, frame)
+        except ModelError as error:
+            if error.kind in _WITHOUT_ANSWER:
+                kept.append(metadata | _refused(error))
+            raise
     if zoom:
         line = line | {ZOOM: await _closer(asker, sample, frame, line)}
     kept.append(line)
@@ -127,6 +140,11 @@ async def _closer(asker: Asker, sample: Sample, frame: Frame, line: Mapping[str,
 async def _answer(asker: Asker, sample: Sample, frame: Frame) -> dict[str, Any]:
     question = await asker.question(sample.instruction, Seen(frame), grounding=True)
     return _line(question, await question.send())
+
+
+def _refused(error: ModelError) -> dict[str, Any]:
+    """Return the line of a request that the server refused because of what it is: scorers count it as wrong."""
+    return {"sent": [1, 1], "grid": None, "answer": {"content": "", "finish_reason": error.kind}, "error": str(error)}
 
 
 def _line(question: Question, completion: Completion) -> dict[str, Any]:

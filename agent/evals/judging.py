@@ -50,7 +50,7 @@ class Verdict:
         return {
             "id": sample.id, "right": self.right, "said": self.said, "lack": self.lack, "point": self.point,
             "shape": sample.shape, "target": sample.target, "groups": dict(sample.groups), "rules": dict(self.rules),
-            "closer": self.closer,
+            "closer": self.closer, "sample": sample.digest,
         }  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def judge(line: Mapping[str, Any], sample: Sample) -> Verdict:
     try:
         result = _parsed(line)
         size = sample.size or Size(*line["screen"])
-        closer = closer_point(line, size)
+        closer = closer_point(line)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
             f"The answer to {sample.id} cannot be judged: {error!r}.", "Was answers.jsonl changed?"
@@ -88,14 +88,17 @@ def first_point(line: Mapping[str, Any]) -> GridPoint | None:
     return _said(_parsed(line))[1]
 
 
-def closer_point(line: Mapping[str, Any], size: Size) -> GridPoint | None:
-    """Return the point of the closer look, on the grid of the whole picture; None if it found none."""
+def closer_point(line: Mapping[str, Any]) -> GridPoint | None:
+    """Return the point of the closer look, in pixels of the whole picture; None if it found none.
+
+    The crop is cut out of the picture itself, which may have another size than its benchmark states.
+    """
     look = line.get(ZOOM)
     found = None if look is None else first_point({**line, **look})
     if look is None or found is None:
         return None
     (left, top, width, height), (across, down) = look["crop"], found.share
-    return GridPoint(left + across * width, top + down * height, Grid.pixels(size))
+    return GridPoint(left + across * width, top + down * height, Grid.pixels(Size(*line["screen"])))
 
 
 def _parsed(line: Mapping[str, Any]) -> Decision | ParseFailure:

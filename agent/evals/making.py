@@ -200,9 +200,12 @@ def make(folder: Path, wishes: Wishes, tell: Callable[[str], None]) -> int:
     places = [(size, locale) for size in wishes.sizes for locale in wishes.locales]
     rows: list[dict[str, Any]] = []
     for index, (size, locale) in enumerate(places):
-        wanted = wishes.number * (index + 1) // len(places) - wishes.number * index // len(places)
+        wanted, absent = (
+            number * (index + 1) // len(places) - number * index // len(places)
+            for number in (wishes.number, round(_ABSENT * wishes.number))
+        )
         if wanted:
-            rows += _of_desktop(folder, wishes, size, locale, wanted, index, tell)
+            rows += _of_desktop(folder, wishes, size, locale, wanted, absent, index, tell)
             # Write after each desktop, so that a later failure loses nothing.
             write_file(folder / "DeskBench.json", json.dumps(rows, ensure_ascii=False, indent=1) + "\n", 0o666)
             tell(f"{len(rows)} of {wishes.number}")
@@ -210,11 +213,20 @@ def make(folder: Path, wishes: Wishes, tell: Callable[[str], None]) -> int:
 
 
 def _of_desktop(
-    folder: Path, wishes: Wishes, size: Size, locale: str, wanted: int, first: int, tell: Callable[[str], None]
+    folder: Path,
+    wishes: Wishes,
+    size: Size,
+    locale: str,
+    wanted: int,
+    absent: int,
+    first: int,
+    tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """Return the samples of one desktop; some have no target. `first` is the number of its first theme."""
+    """Return the samples of one desktop; `absent` of them have no target. `first` is the number of its first theme."""
     config, scenes, rows = load_config("deskbench.toml"), list[Scene](), list[dict[str, Any]]()
-    left, poor = wanted - round(_ABSENT * wanted), 0
+    left, poor = wanted - absent, 0
+    # A single picture can lack nothing that another one has.
+    most = left if not absent else max(1, left // 2)
     spec = SandboxSpec(size=size, session=config["session"], locale=locale)
     with closing(start_sandbox(spec, tell)) as sandbox, Stage(sandbox) as stage:
         stage.paint(config["set_up"])
@@ -224,10 +236,10 @@ def _of_desktop(
             theme = wishes.themes[(first + number) % len(wishes.themes)]
             # Each picture has its own random numbers: if one differs, the others stay the same.
             rng = _chance(wishes.seed, size, locale, number)
-            scene = _scene(stage, path, theme, size, words_for(locale)["frame"], left, rng)
+            scene = _scene(stage, path, theme, size, words_for(locale)["frame"], min(left, most), rng)
             scenes.append(scene)
             left -= len(scene.asked)
-            if left <= 0:  # what is missing yet has no target; a single picture can lack nothing that another one has
+            if left <= 0:  # what is missing yet has no target
                 missing = wanted - sum(len(one.asked) for one in scenes)
                 rows = list(_rows(scenes, missing, locale, _chance(wishes.seed, size, locale, "absent")))
                 left = wanted - len(rows)

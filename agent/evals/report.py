@@ -8,6 +8,7 @@ imported.
 import html
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -71,12 +72,14 @@ def write_report(
 
 def _problem(totals: Mapping[str, Any]) -> str:
     missing = totals["samples"] - totals["answered"]
-    return f"{missing} of {totals['samples']} samples are not answered." if missing else ""
+    lacks = [f"{missing} of {totals['samples']} samples are not answered."] if missing else []
+    return " ".join([*lacks, *totals["notes"]])
 
 
 def _step(number: int, verdict: Verdict, line: Mapping[str, Any], picture: int | None) -> dict[str, Any]:
     """Return a miss as the page shows a step."""
-    sample, (width, height) = verdict.sample, line["screen"]
+    sample = verdict.sample
+    width, height = line["screen"] if sample.size is None else astuple(sample.size)
     point = None if verdict.point is None else [verdict.point[0] / width, verdict.point[1] / height]
     facts = {
         "id": sample.id, **sample.groups, "answer": f"{verdict.said} {verdict.lack}".strip(),

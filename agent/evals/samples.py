@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -27,6 +28,26 @@ class Sample:
     target: tuple[float, ...]
     size: Size | None  # the picture's size as the benchmark states it
     groups: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        """Return a hash of what is asked: the instruction, and the picture's name and bytes; "" without a picture.
+
+        The picture is not read: thousands of samples are judged in a second.
+        """
+        try:
+            asked = f"{self.instruction}\0{self.image.name}\0{self.image.stat().st_size}"
+        except OSError:
+            return ""
+        return sha256(asked.encode("utf-8", "replace")).hexdigest()[:16]
+
+    @property
+    def leaves_picture(self) -> bool:
+        """Return whether a part of the target lies outside of the picture, by more than rounding explains."""
+        if self.size is None:
+            return False
+        sides = [self.size.width, self.size.height] * (len(self.target) // 2)
+        return any(not -2 <= number <= side + 2 for number, side in zip(self.target, sides, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

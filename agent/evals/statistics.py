@@ -23,15 +23,18 @@ def clustered_wilson(clusters: Sequence[Sequence[bool]]) -> tuple[float, float]:
     """Return the interval of the share over repeated samples: each cluster holds the outcomes of one of them.
 
     Outcomes of the same sample are not independent. The count is divided by the design effect: the variance of the
-    share with clusters over its variance without. If each cluster agrees with itself, the clusters count.
+    share with clusters over its variance without. With few misses this variance is hardly known, so it is estimated as
+    if there were as many further clusters as Wilson's interval adds samples (1.96 squared), which agree with
+    themselves. If all outcomes are alike, the clusters count.
     """
     outcomes = [one for cluster in clusters for one in cluster]
     right, count = sum(outcomes), len(outcomes)
-    if right in (0, count):
-        return wilson(right and len(clusters), len(clusters))
-    share = right / count
+    if not count:
+        return wilson(0, 0)
+    share, size = right / count, sum(len(cluster) ** 2 for cluster in clusters) / count
+    added = _Z * _Z * size
     squares = sum((sum(cluster) - share * len(cluster)) ** 2 for cluster in clusters)
-    effect = max(1.0, squares / (count * share * (1 - share)))
+    effect = max(1.0, (squares + added * size) / (count * share * (1 - share) + added))
     return wilson(right / effect, count / effect)
 
 
@@ -43,12 +46,14 @@ class Paired:
     only_here: int
     only_there: int
     neither: int
+    left_out: int = 0  # samples that the other one does not have
 
     @classmethod
     def of(cls, here: Mapping[str, bool], there: Mapping[str, bool]) -> "Paired":
         """Compare verdicts by the ids of samples that both have."""
         pairs = [(here[name], there[name]) for name in here if name in there]
-        return cls(*(pairs.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))))
+        both, neither = pairs.count((True, True)), pairs.count((False, False))
+        return cls(both, pairs.count((True, False)), pairs.count((False, True)), neither, len(here) - len(pairs))
 
     @property
     def p_value(self) -> float:
@@ -62,11 +67,15 @@ class Paired:
         """Return the counts and the probability as JSON values."""
         return {
             "both": self.both, "only_here": self.only_here, "only_baseline": self.only_there,
-            "neither": self.neither, "p": self.p_value,
+            "neither": self.neither, "left_out": self.left_out, "p": self.p_value,
         }  # fmt: skip
 
 
 def baseline_line(paired: Mapping[str, Any], only_here: str) -> str:
     """Return the JSON values of a `Paired` as a line for a person; `only_here` is its count in words."""
     alike, there = paired["both"] + paired["neither"], paired["only_baseline"]
-    return f"baseline: {only_here} right only here, {there} only there, {alike} alike; McNemar's p = {paired['p']:.4g}"
+    if not alike + there + paired["only_here"]:
+        return "baseline: it has none of these"
+    left = f"; {paired['left_out']} are not in it" if paired["left_out"] else ""
+    p_value = f"McNemar's p = {paired['p']:.4g}"
+    return f"baseline: {only_here} right only here, {there} only there, {alike} alike{left}; {p_value}"

@@ -15,8 +15,9 @@ def summary(
     run: Mapping[str, Any],
     verdicts: Sequence[Verdict],
     baseline: Mapping[str, bool] | None = None,
+    notes: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the score as JSON values; shares are from 0 to 1."""
+    """Return the score as JSON values; shares are from 0 to 1. `notes` say what it does not mean."""
     groups = {
         f"{name}={value}": _share([one for one in verdicts if one.sample.groups[name] == value])
         for name in benchmark.layout["groups"]
@@ -35,8 +36,12 @@ def summary(
         "groups": groups,
         "unreadable": sum(one.said == "unreadable" for one in verdicts),
         "refusals": _refusals(verdicts),
-        "published": [_compared(entry, verdicts, mean_of) for entry in published(model, benchmark.name)],
+        "published": [
+            _compared(entry, verdicts if len(verdicts) == len(benchmark.samples) else (), mean_of)
+            for entry in published(model, benchmark.name)
+        ],
         "baseline": None,
+        "notes": list(notes),
     }
     if baseline is not None:
         totals["baseline"] = Paired.of({one.sample.id: one.right for one in verdicts}, baseline).to_json()
@@ -88,7 +93,7 @@ def published(model: str, benchmark: str) -> list[dict[str, Any]]:
         {
             "figure": entry["figures"][benchmark],
             "source": entry["source"],
-            "rule": ZOOM if entry.get("zoom") else OFFICIAL,
+            "rule": ZOOM if entry.get("zoom") else entry.get("rules", {}).get(benchmark, OFFICIAL),
             "without_refusals": False,
         }
         | config["sources"].get(entry["source"], {})
@@ -122,7 +127,8 @@ def lines(totals: Mapping[str, Any]) -> Iterator[str]:
     if totals["answered"] < totals["samples"]:
         yield f"answered: {totals['answered']} of {totals['samples']} samples"
     if totals["mean_of"]:
-        yield f"score: {percent(totals['score'])}, the mean over each {totals['mean_of']}"
+        of = "" if totals["answered"] == totals["samples"] else " that was asked about"
+        yield f"score: {percent(totals['score'])}, the mean over each {totals['mean_of']}{of}"
     rows, refusals = rows_of(totals), totals["refusals"]
     width = max(map(len, rows))
     for name, row in rows.items():
@@ -132,7 +138,7 @@ def lines(totals: Mapping[str, Any]) -> Iterator[str]:
     yield f"answers without a point or a refusal: {totals['unreadable']}"
     yield "by rule: " + ", ".join(f"{name} {percent(share)}" for name, share in totals["rules"].items())
     for entry in totals["published"]:
-        ours = "not measured" if entry["ours"] is None else f"{entry['ours']:.1f} %"
+        ours = "not measured in whole" if entry["ours"] is None else f"{entry['ours']:.1f} %"
         yield f"published ({entry['source']}, {how_judged(entry)}): {entry['figure']:.1f} %; here {ours}"
     if paired := totals["baseline"]:
         yield baseline_line(paired, str(paired["only_here"]))

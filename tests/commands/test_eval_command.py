@@ -1,6 +1,7 @@
 """`mai-agent eval`: answers are kept as they come, asked once, resumed after any end, and judged again at will."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def test_the_table_is_short_and_names_rules_intervals_and_published_figures(
     assert table[0] == "OSWorld-G: MAI-UI-8B (family mai-ui, words: ours)"
     assert " ".join(table[1].split()) == "official rule, all 1 of 3 33.33 % 95 %: 6.1 to 79.2"
     assert "answers without a point or a refusal: 1" in table
-    assert "published (publisher, official rule): 60.1 %; here 33.3 %" in table
+    assert "published (publisher, MAI-UI's polygons): 60.1 %; here 33.3 %" in table
     assert "published (ClawGUI, int() pixels, without refusals): 63.2 %; here 50.0 %" in table
     assert len(table) < 20
 
@@ -192,12 +193,15 @@ def test_a_server_that_goes_leaves_what_was_answered(mai: CommandLine, data: Pat
 
 
 def test_a_sample_that_the_server_refuses_does_not_end_the_rest(mai: CommandLine, data: Path, out: Path) -> None:
-    with FakeEndpoint([refuse(400, "no such thing"), say(INSIDE), say(INSIDE)]) as endpoint:
+    with FakeEndpoint([refuse(400, "no such thing"), say(INSIDE), say(INSIDE), say(INSIDE)]) as endpoint:
         ran = mai("eval", "grounding", "osworld-g", str(data), "--out", str(out), "--at-once", "1",
                   "--endpoint", endpoint.url)  # fmt: skip
-    assert ran.status == 1
-    assert "A-0: no answer" in ran.err
-    assert "answered: 2 of 3 samples" in ran.out
+        assert ran.status == 1
+        assert "A-0: no answer" in ran.err
+        assert " ".join(ran.out.splitlines()[1].split()).startswith("official rule, all 1 of 3")  # as scorers count it
+        assert "1 of them are refusals or failures of the server" in ran.err
+        assert evaluated(mai, endpoint, data, out)["score"] == pytest.approx(2 / 3)  # it is asked for again
+    assert len(endpoint.requests) == 4
 
 
 @pytest.mark.parametrize("fault", ["its request", "its picture"])
@@ -225,11 +229,39 @@ def test_a_server_that_fails_again_and_again_ends_it(mai: CommandLine, data: Pat
     assert "status 500" in ran.err
 
 
+def test_answers_and_baselines_of_another_set_with_the_same_ids_are_left_out(
+    mai: CommandLine, data: Path, tmp_path: Path
+) -> None:
+    with FakeEndpoint([say(INSIDE)] * 3) as endpoint:
+        evaluated(mai, endpoint, data, tmp_path / "base")
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    samples = json.loads((other / "OSWorld-G.json").read_text())
+    samples[0]["instruction"] = "another thing"
+    (other / "OSWorld-G.json").write_text(json.dumps(samples))
+    ran = mai("eval", "rescore", str(tmp_path / "base"), "--data", str(other), "--json")
+    told = json.loads(ran.out)
+    assert (told["answered"], told["samples"]) == (2, 3)
+    assert told["notes"] == ["1 answers are to other samples than the benchmark's; they are left out."]
+    assert [entry["ours"] for entry in told["published"]] == [None] * 3, "a part is not set beside the whole"
+    with FakeEndpoint([say(INSIDE)] * 3) as endpoint:
+        told = evaluated(mai, endpoint, other, tmp_path / "new", "--baseline", str(tmp_path / "base"))
+    assert told["baseline"]["left_out"] == 1
+
+
+def test_a_system_text_for_runs_is_refused(mai: CommandLine, data: Path, out: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("Be brief.")
+    with FakeEndpoint([say(INSIDE)]) as endpoint:
+        ran = mai("eval", "grounding", "osworld-g", str(data), "--out", str(out), "--endpoint", endpoint.url,
+                  "--system-prompt", str(tmp_path / "mine.txt"))  # fmt: skip
+    assert (ran.status, "--system-prompt is for runs" in ran.err) == (2, True)
+
+
 def test_two_models_are_compared_sample_by_sample(mai: CommandLine, data: Path, tmp_path: Path) -> None:
     with FakeEndpoint([say(INSIDE)] * 3 + [say(OUTSIDE), say(OUTSIDE), say(REFUSED)]) as endpoint:
         evaluated(mai, endpoint, data, tmp_path / "base")
         told = evaluated(mai, endpoint, data, tmp_path / "new", "--baseline", str(tmp_path / "base"))
-    expected = {"both": 0, "only_here": 1, "only_baseline": 2, "neither": 0, "p": 1.0}
+    expected = {"both": 0, "only_here": 1, "only_baseline": 2, "neither": 0, "left_out": 0, "p": 1.0}
     assert told["baseline"] == expected
     table = mai("eval", "rescore", str(tmp_path / "new"), "--baseline", str(tmp_path / "base")).out
     assert "1 right only here, 2 only there, 0 alike; McNemar's p = 1" in table

@@ -119,3 +119,11 @@ def test_differences_are_tested_by_mcnemars_exact_test(here: int, there: int, p:
     paired = Paired.of(mine, base)
     assert (paired.both, paired.only_here, paired.only_there, paired.neither) == (0, here, there, 2)
     assert paired.p_value == pytest.approx(p, abs=1e-12)
+
+
+def test_a_closer_look_is_in_pixels_of_the_picture_whatever_size_the_benchmark_states() -> None:
+    """The picture has 400x200 pixels, and its benchmark says 200x100: the crop's middle is the target's."""
+    looked = {"crop": [40, 20, 80, 40], **line(point(500, 500), sent=[80, 40])}
+    verdict = judge(line(point(900, 900), screen=[400, 200], zoom=looked), sample())
+    assert (verdict.right, verdict.rules["zoom"]) == (False, True)
+    assert verdict.closer == pytest.approx((40, 20), abs=0.1), "in the pixels of the benchmark's boxes"

@@ -79,3 +79,14 @@ def test_what_prepares_a_task_must_succeed(desktop: Sandbox) -> None:
     assert (looker.home / "made.txt").exists()
     with pytest.raises(EnvironmentLacksError, match="'echo oh >&2; exit 3' gave status 3; oh"):
         looker.prepare("echo oh >&2; exit 3")
+
+
+def test_a_state_that_cannot_be_read_is_no_state(desktop: Sandbox) -> None:
+    task = EvalTask.model_validate({"id": "a", "say": "b", "class": "c", "expect": {"clipboard": "x"}})
+
+    class Hung(Looker):
+        def run(self, *command: str, timeout: float = 20) -> str:
+            return super().run(*command, timeout=0.01)
+
+    with pytest.raises(EnvironmentLacksError, match="state of the desktop cannot be read"):
+        Hung(desktop, task).state()

@@ -1,6 +1,8 @@
 """The report over tasks: shares, intervals, epochs, the run's own verdict against the judges, and a baseline."""
 
 import json
+from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from agent.evals.tasks.report import (
     TaskVerdict,
     lines,
     read_baseline,
+    read_results,
     report_on,
     told,
     verdict_of,
@@ -81,15 +84,64 @@ def test_a_baseline_is_compared_by_the_tasks_that_most_epochs_succeed_in(tmp_pat
     baseline = read_baseline(tmp_path)
     assert baseline == {"a": True, "b": False, "c": True, "z": True}
     told = report_on(SOME, {}, (), baseline).baseline
-    assert told == {"both": 1, "only_here": 1, "only_baseline": 1, "neither": 0, "p": 1.0}
+    assert told == {"both": 1, "only_here": 1, "only_baseline": 1, "neither": 0, "left_out": 2, "p": 1.0}
     with pytest.raises(UsageError, match="holds no verdicts on tasks"):
         read_baseline(tmp_path / "none")
+
+
+def test_a_baseline_is_of_runs_and_of_the_same_tasks(tmp_path: Path) -> None:
+    first = verdict("a#1", "right", digest="1", message="one\u2028two\x85three")
+    write_verdicts(tmp_path, [first, verdict("b#1", "right")])
+    baseline = read_baseline(tmp_path)
+    here = [verdict("a#1", "right", digest="2"), verdict("b#1", "honest miss")]
+    assert report_on(here, {}, (), baseline).baseline == {
+        "both": 0, "only_here": 0, "only_baseline": 1, "neither": 0, "left_out": 1, "p": 1.0,
+    }  # fmt: skip
+    changed = "\n".join(lines(report_on(here[:1], {}, (), baseline)))
+    assert "baseline: it has none of these" in changed
+    (tmp_path / "eval.json").write_text('{"benchmark": "tasks", "options": {"prove": true}}')
+    with pytest.raises(UsageError, match="holds proofs of judges"):
+        read_baseline(tmp_path)
+
+
+def test_epochs_are_counted_by_task_and_tokens_are_priced() -> None:
+    used = {"prompt": 1_000_000, "completion": 100_000, "cached": None}
+    runs = [
+        verdict("a#1", "right", usage=used), verdict("a#2", "right", usage=used),
+        verdict("b#1", "right", usage=used), verdict("b#2", "honest miss", usage=used),
+        verdict("c#1", "honest miss", usage=used), verdict("c#2", "false done", usage=used),
+    ]  # fmt: skip
+    report = report_on(runs, {}, price=(0.5, 2.0))
+    assert [(one.right, one.count) for one in (report.success, report.ever, report.always)] == [(3, 6), (2, 3), (1, 3)]
+    assert report.cost == pytest.approx(6 * (0.5 + 0.2))
+    text = "\n".join(lines(report))
+    assert "cost of the tokens: 4.2 in all, 0.7 a run, 1.4 a success" in text
+    assert report_on(SOME, {}, price=(0.5, 2.0)).cost is None, "their tokens are not known"
+
+
+def test_more_misses_never_raise_the_lower_end_of_the_interval() -> None:
+    for tasks, epochs in ((3, 3), (5, 4), (20, 5), (100, 3)):
+        outcomes = [[True] * epochs for _ in range(tasks)]
+        ends = []
+        for task in range(tasks):
+            for epoch in range(epochs):
+                ends.append(clustered_wilson(outcomes)[0])
+                outcomes[task][epoch] = False
+        assert all(later <= earlier for earlier, later in pairwise(ends)), (tasks, epochs)
+
+
+def test_results_that_were_cut_off_or_joined_are_read_once(tmp_path: Path) -> None:
+    rows = [json.dumps(asdict(Result(f"{name}#1", "done", 0, True, 2, 3.0, None, "", "", 1, ""))) for name in "abc"]
+    (tmp_path / "results.jsonl").write_text("\n".join([*rows, *rows, rows[0][:30]]))
+    assert [one.id for one in read_results(tmp_path)] == ["a#1", "b#1", "c#1"]
 
 
 def test_repeated_runs_of_a_task_narrow_the_interval_only_if_they_differ() -> None:
     assert clustered_wilson([[True], [True], [False], [False]]) == pytest.approx(wilson(2, 4))
     assert clustered_wilson([[True] * 9, [True] * 9, [False] * 9, [False] * 9]) == pytest.approx(wilson(2, 4))
-    assert clustered_wilson([[True, False]] * 8) == pytest.approx(wilson(8, 16))
+    alike, apart = clustered_wilson([[True] * 2] * 4 + [[False] * 2] * 4), clustered_wilson([[True, False]] * 8)
+    assert alike == pytest.approx(wilson(4, 8))
+    assert alike[0] < apart[0] < apart[1] < alike[1]
     assert clustered_wilson([[True] * 3] * 5) == pytest.approx(wilson(5, 5))
     assert clustered_wilson([]) == (0.0, 1.0)
 
@@ -116,7 +168,7 @@ def test_the_report_is_told_in_lines() -> None:
     assert "5 tasks, 5 runs judged, 2 left" in text
     assert "success                  3 of 5       60.0 %  95 %: 23.1 to 88.2" in text
     assert "median of a step: 0.50 s from look to decision, 2.00 s whole" in text
-    assert "baseline: 1 task right only here, 0 only there, 0 alike; McNemar's p = 1" in text
+    assert "baseline: 1 task right only here, 0 only there, 0 alike; 4 are not in it; McNemar's p = 1" in text
     assert next(lines(report_on([], {}, ["a#1", "b#1", "c#1"]))) == "0 tasks, 0 runs judged, 3 left"
     assert next(told(SOME[2])) == "FALSE DONE       c#1 (4 steps, 8.0 s)"
 

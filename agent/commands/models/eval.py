@@ -1,6 +1,7 @@
 """`mai-agent eval`: measures a model on published samples or on tasks, in a folder that can be resumed and rescored."""
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -139,8 +140,20 @@ def _add_tasks(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_osworld(parser: argparse.ArgumentParser) -> None:
-    """The argument for the tree of results."""
+    """The arguments for the report on runs of tasks."""
     parser.add_argument("--osworld", metavar="DIR", type=Path, help="write the runs as OSWorld's tree of results, too")
+    parser.add_argument("--price", metavar="IN,OUT", type=_prices,
+                        help="of a million tokens of prompts and of answers: print the cost of the runs")  # fmt: skip
+
+
+def _prices(text: str) -> tuple[float, float]:
+    try:
+        prompts, answers = map(float, plain_text(text).split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not two prices such as 0.5,1.5") from None
+    if not (0 <= prompts < math.inf and 0 <= answers < math.inf):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two prices such as 0.5,1.5")
+    return prompts, answers
 
 
 def _shard(text: str) -> tuple[int, int]:

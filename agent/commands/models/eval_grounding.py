@@ -2,15 +2,26 @@
 
 import argparse
 import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from agent.api.server import Asker
 from agent.commands.arguments import NO_GROUNDING, chosen_engine, tell
 from agent.commands.models import eval_tasks
-from agent.evals.folder import AnswersFile, import_answers, judge_all, read_answers, read_run, read_verdicts
+from agent.evals.folder import (
+    AnswersFile,
+    baseline_of,
+    import_answers,
+    judge_all,
+    read_answers,
+    read_run,
+    read_verdicts,
+)
 from agent.evals.grounding import ask_all, part_of
 from agent.evals.hub import benchmark_folder
+from agent.evals.judging import Verdict
 from agent.evals.pace import Pace
 from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
 from agent.evals.summary import lines, summary
@@ -30,6 +41,8 @@ def ask(arguments: argparse.Namespace) -> int:
     benchmark = read_benchmark(arguments.benchmark, arguments.data)
     _baseline(arguments, benchmark)  # its errors come before hours of asking
     options = RunOptions.of(arguments, load_settings())
+    if options.system_prompt is not None:
+        raise UsageError("--system-prompt is for runs: a request for a point has a prompt of its own.", "Leave it out.")
     with chosen_engine(options, NO_GROUNDING) as engine:
         failed = asyncio.run(_asked(arguments, options, engine, benchmark))
     _put_score(arguments, benchmark)
@@ -80,7 +93,7 @@ def rescore(arguments: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-def _baseline(arguments: argparse.Namespace, benchmark: Benchmark) -> dict[str, bool] | None:
+def _baseline(arguments: argparse.Namespace, benchmark: Benchmark) -> dict[str, dict[str, Any]] | None:
     """Return the verdicts of the baseline, if one is named. Raises UsageError: none, or of another benchmark."""
     if arguments.baseline is None:
         return None
@@ -91,18 +104,14 @@ def _baseline(arguments: argparse.Namespace, benchmark: Benchmark) -> dict[str, 
 
 def _put_score(arguments: argparse.Namespace, benchmark: Benchmark) -> None:
     """Judge the answers in the folder, keep the verdicts, print the score, and write the report."""
-    baseline = _baseline(arguments, benchmark)
+    rows = _baseline(arguments, benchmark)
     answers = read_answers(arguments.out)
     verdicts = judge_all(arguments.out, benchmark, answers)
-    if strangers := len(answers) - len(verdicts):
-        remark(f"{strangers} answers are to samples that the benchmark does not have; they are left out.")
     run = read_run(arguments.out)
-    for key in ("model", "family", "words"):
-        if others := sorted({str(line.get(key)) for line in answers.values()} - {str(run.get(key))}):
-            remark(f"Not all answers are of one {key}: there is {' and '.join(others)} beside {run.get(key)}.")
-    if count := sum(one.get("settings") not in (None, run.get("settings")) for one in answers.values()):
-        remark(f"{count} of {len(answers)} answers were asked for with other settings than the last ones.")
-    score = summary(benchmark, run, verdicts, baseline)
+    notes = list(_notes(run, answers, verdicts))
+    for note in notes:
+        remark(note)
+    score = summary(benchmark, run, verdicts, None if rows is None else baseline_of(verdicts, rows), notes)
     if arguments.report:
         from agent.evals.report import write_report
 
@@ -113,3 +122,23 @@ def _put_score(arguments: argparse.Namespace, benchmark: Benchmark) -> None:
 
         write_inspect_log(arguments.inspect_log, benchmark, score, verdicts, answers)
     tell(arguments.json, score, *lines(score))
+
+
+def _notes(
+    run: Mapping[str, Any], answers: Mapping[str, Mapping[str, Any]], verdicts: Sequence[Verdict]
+) -> Iterator[str]:
+    """Yield what a reader of the score has to know."""
+    if strangers := len(answers) - len(verdicts):
+        yield f"{strangers} answers are to other samples than the benchmark's; they are left out."
+    for key in ("model", "family", "words"):
+        if others := sorted({str(line.get(key)) for line in answers.values()} - {str(run.get(key))}):
+            yield f"Not all answers are of one {key}: there is {' and '.join(others)} beside {run.get(key)}."
+    if count := sum(one.get("settings") not in (None, run.get("settings")) for one in answers.values()):
+        yield f"{count} of {len(answers)} answers were asked for with other settings than the last ones."
+    if count := sum("error" in answers[one.sample.id] for one in verdicts):
+        yield f"{count} of them are refusals or failures of the server; they count as wrong, and are asked again."
+    stated = [(one.sample, one.sample.size) for one in verdicts if one.sample.size is not None]
+    if other := [sample.id for sample, size in stated if answers[sample.id]["screen"] != [size.width, size.height]]:
+        yield f"{len(other)} pictures have another size than the benchmark states ({other[0]}, ...)."
+    if outside := [sample.id for sample, _ in stated if sample.leaves_picture]:
+        yield f"{len(outside)} targets lie outside of their picture ({outside[0]}, ...): are the boxes of another form?"

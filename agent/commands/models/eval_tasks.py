@@ -93,6 +93,8 @@ def _report_proof(results: Sequence[Result], out: Path, *, as_json: bool) -> int
 
 def rescore(arguments: argparse.Namespace) -> int:
     """Judge what is recorded in a folder again, and report on it."""
+    if read_json_object(arguments.out / "eval.json").get("options", {}).get("prove"):
+        raise UsageError(f"{arguments.out} holds proofs of judges, not runs.", "Name the folder of runs.")
     return _report(
         arguments.out, arguments, (), None if arguments.baseline is None else report.read_baseline(arguments.baseline)
     )
@@ -104,16 +106,16 @@ def verify(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.out} holds no runs of tasks.", "Name the folder of `mai-agent eval tasks`.")
     options = RunOptions.of(arguments, load_settings())
     with chosen_engine(options, ("The literal engine sees no pictures.", "Name a model with --endpoint.")) as engine:
-        asyncio.run(_verified(engine, arguments.out))
-    return rescore(arguments)
+        failed = asyncio.run(_verified(engine, arguments.out))
+    return rescore(arguments) or (ExitStatus.NOT_DONE if failed else ExitStatus.DONE)
 
 
-async def _verified(engine: Engine, out: Path) -> None:
+async def _verified(engine: Engine, out: Path) -> int:
     client = engine.client or client_of(engine.endpoint)
     try:
         endpoint = await client.discover()
         verdicts = [report.verdict_of(result, out) for result in report.read_results(out)]
-        await verify_runs(client, endpoint.model or endpoint.host, verdicts, out, remark)
+        return await verify_runs(client, endpoint.model or endpoint.host, verdicts, out, remark)
     finally:
         await client.aclose()
 
@@ -125,7 +127,7 @@ def _report(
     options = read_json_object(out / "eval.json").get("options", {})
     verdicts = [report.verdict_of(result, out) for result in report.read_results(out)]
     report.write_verdicts(out, verdicts)
-    tasks_report = report.report_on(verdicts, options, wanted, baseline, read_verifier(out))
+    tasks_report = report.report_on(verdicts, options, wanted, baseline, read_verifier(out), arguments.price)
     if arguments.osworld is not None:
         remark(f"{report.write_tree(verdicts, out, arguments.osworld)} runs are written to {arguments.osworld}")
     tell(arguments.json, tasks_report.model_dump(), *report.lines(tasks_report))

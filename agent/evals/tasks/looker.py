@@ -85,8 +85,12 @@ class Looker:
         )
 
     def state(self) -> State:
-        """Return all that the task can be judged by."""
+        """Return all that the task can be judged by. Raises EnvironmentLacksError: it cannot be read."""
         text = self.run(_SCRIPT)
+        if "=== end" not in text:
+            raise EnvironmentLacksError(
+                "The state of the desktop cannot be read: its own tools do not answer.", "What is hung there?"
+            )
         parts = dict(re.findall(r"^=== (\w+)\n(.*?)(?=^=== )", text, re.DOTALL | re.MULTILINE))
         windows, active = _windows(parts.get("windows", "")), parts.get("active", "").strip()
         task = self._task

@@ -8,7 +8,6 @@ step. Actions are words: nothing of them is to be executed.
 import json
 import re
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -21,14 +20,14 @@ from typing import Any
 from pydantic import BaseModel
 from typing_extensions import override
 
-from agent.evals.statistics import Paired, baseline_line, clustered_wilson
+from agent.evals.statistics import Paired, baseline_line, clustered_wilson, wilson
 from agent.evals.tasks.judge import GOOD, VERDICTS, Judgement, judge, lacking, left_over, receipt_errors
 from agent.evals.tasks.work import States, read_states
 from agent.fleet.fleet import Lines
 from agent.fleet.tasks import Result, Task
 from agent.record.read import Bundle, read_bundle
 from foundation.errors import ExitStatus, UsageError
-from foundation.files import cannot_write, write_file
+from foundation.files import cannot_write, read_json_object, read_lines, write_file
 from foundation.printing import counted
 
 #: The file of verdicts in the folder of an evaluation, which other evaluations name as their baseline.
@@ -40,6 +39,7 @@ class TaskVerdict(BaseModel):
 
     id: str  # TASK#EPOCH
     task: str
+    digest: str = ""  # of the task
     group: str  # the class of the task
     say: str  # the sentence
     verdict: str
@@ -54,6 +54,7 @@ class TaskVerdict(BaseModel):
     steps: int
     seconds: float
     tokens: int | None  # of prompts and answers
+    usage: dict[str, int | None] = {}  # the same apart: prompt, completion, and those of the prompt from a cache
     decide_s: list[float]  # seconds of each step from the look to the decision
     step_s: list[float]  # seconds of each whole step
     bundle: str  # in the folder
@@ -95,6 +96,8 @@ class TasksReport(BaseModel):
     runs: int  # runs that were judged
     left: int  # runs without a verdict: not begun, stopped, or failed by the environment
     success: Share  # the verdicts "right" and "right refusal"
+    ever: Share  # of the tasks: at least one run is a success (pass@k, of k epochs)
+    always: Share  # of the tasks: every run is a success (pass^k)
     classes: dict[str, Share]  # the same by class
     verdicts: dict[str, int]
     false_done: Share  # the run says that it is done, and it is not, or something else changed
@@ -109,6 +112,7 @@ class TasksReport(BaseModel):
     decide_s: float | None  # from a look to a decision (median of all steps)
     step_s: float | None  # of a whole step (median of all steps)
     tokens: int | None  # of all runs
+    cost: float | None = None  # of all runs, at the prices of --price
     baseline: dict[str, Any] | None  # McNemar's exact test over the tasks that both have
 
 
@@ -126,14 +130,17 @@ def verdict_of(result: Result, out: Path) -> TaskVerdict:
     judged = states is not None and result.status != ExitStatus.ENVIRONMENT
     judgement, receipt, undo = Judgement("not judged"), [], []
     if states is not None and judged:
-        judgement = judge(states.task, result.status, states.before, states.after, states.revealed)
+        judgement = judge(
+            states.task, result.status, states.before, states.after, states.revealed, result.outcome
+        )  # fmt: skip
         if states.receipt is not None:
             receipt = receipt_errors(states.receipt, states.before, states.after, states.home)
         if states.undone is not None:
             left = left_over(states.before, states.undone)
             undo = [*([states.error] if left and states.error else []), *left]
     return TaskVerdict(
-        **asdict(result), **asdict(judgement), task=result.id.rpartition("#")[0],
+        **asdict(result) | {"digest": states.task.digest if states else ""}, **asdict(judgement),
+        task=result.id.rpartition("#")[0], usage=states.usage if states else {},
         group=states.task.cls if states else "", say=states.task.say if states else "",
         right=judgement.verdict in GOOD, reached=judgement.reached, receipt=receipt, undo=undo,
         decide_s=states.decide_s if states else [], step_s=states.step_s if states else [],
@@ -164,8 +171,10 @@ def write_verdicts(out: Path, verdicts: Sequence[TaskVerdict]) -> None:
 
 def read_baseline(folder: Path) -> dict[str, bool]:
     """Return by task whether most of its judged runs in a folder are successes. Raises UsageError."""
+    if read_json_object(folder / "eval.json").get("options", {}).get("prove"):
+        raise UsageError(f"{folder} holds proofs of judges, not runs.", "Name the folder of runs.")
     try:
-        lines = (folder / _VERDICTS).read_text(encoding="utf-8").splitlines()
+        lines = (folder / _VERDICTS).read_bytes().splitlines()  # of bytes: models write line separators, too
         return _by_task(TaskVerdict.model_validate_json(line) for line in lines)
     except (OSError, ValueError) as error:
         raise UsageError(
@@ -179,12 +188,14 @@ def report_on(
     wanted: Iterable[str] = (),
     baseline: Mapping[str, bool] | None = None,
     verified: Mapping[str, Mapping[str, bool | None]] = MappingProxyType({}),
+    price: tuple[float, float] | None = None,
 ) -> TasksReport:
     """Return the report over verdicts; `wanted` are the ids of all runs that were to be done.
 
     `verified` has what models said of each run, by run and model.
     """
     runs = [one for one in verdicts if one.judged]
+    outcomes = [*_outcomes(runs).values()]
     left = {*wanted, *(one.id for one in verdicts)} - {one.id for one in runs}
     tokens = [one.tokens for one in runs if one.tokens is not None]
     return TasksReport(
@@ -193,6 +204,8 @@ def report_on(
         runs=len(runs),
         left=len(left),
         success=Share.of(runs, lambda one: one.right),
+        ever=_share_of(map(any, outcomes)),
+        always=_share_of(map(all, outcomes)),
         classes={name: Share.of([one for one in runs if one.group == name], lambda one: one.right)
                  for name in sorted({one.group for one in runs})},
         verdicts={name: count for name in VERDICTS if (count := sum(one.verdict == name for one in verdicts))},
@@ -208,6 +221,7 @@ def report_on(
         decide_s=_median(seconds for one in runs for seconds in one.decide_s),
         step_s=_median(seconds for one in runs for seconds in one.step_s),
         tokens=sum(tokens) if tokens else None,
+        cost=_cost(runs, price),
         baseline=None if baseline is None else Paired.of(_by_task(runs), baseline).to_json(),
     )  # fmt: skip
 
@@ -221,15 +235,34 @@ def _verifier(runs: Sequence[TaskVerdict], model: str, verified: Mapping[str, Ma
     )
 
 
-def _by_task(verdicts: Iterable[TaskVerdict]) -> dict[str, bool]:
-    """Return by task whether more than half of its judged runs are successes."""
-    right: Counter[str] = Counter()
-    runs: Counter[str] = Counter()
+def _outcomes(verdicts: Iterable[TaskVerdict]) -> dict[str, list[bool]]:
+    """Return by task, as it is written, whether its judged runs are successes."""
+    found: dict[str, list[bool]] = {}
     for one in verdicts:
         if one.judged:
-            right[one.task] += one.right
-            runs[one.task] += 1
-    return {task: 2 * right[task] > runs[task] for task in runs}
+            found.setdefault(f"{one.task} {one.digest}".rstrip(), []).append(one.right)
+    return found
+
+
+def _by_task(verdicts: Iterable[TaskVerdict]) -> dict[str, bool]:
+    """Return by task whether more than half of its judged runs are successes."""
+    return {task: 2 * sum(right) > len(right) for task, right in _outcomes(verdicts).items()}
+
+
+def _share_of(outcomes: Iterable[bool]) -> Share:
+    """Return the share of tasks."""
+    found = list(outcomes)
+    low, high = wilson(sum(found), len(found))
+    share = sum(found) / len(found) if found else None
+    return Share(right=sum(found), count=len(found), share=share, low=low, high=high)
+
+
+def _cost(runs: Sequence[TaskVerdict], price: tuple[float, float] | None) -> float | None:
+    """Return what the tokens of all runs cost, at prices of a million tokens of prompts and of answers."""
+    if price is None or any(one.usage.get(kind) is None for one in runs for kind in ("prompt", "completion")):
+        return None
+    prompts, answers = (sum(one.usage[kind] or 0 for one in runs) for kind in ("prompt", "completion"))
+    return round((prompts * price[0] + answers * price[1]) / 1e6, 6)
 
 
 def _median(values: Iterable[float]) -> float | None:
@@ -257,6 +290,8 @@ def lines(report: TasksReport) -> Iterator[str]:
         f", {report.left} left" if report.left else ""
     )
     rows = {"success": report.success, **{f"  {name}": share for name, share in report.classes.items()}}
+    if report.runs > report.tasks:
+        rows |= {"tasks with a success (pass@k)": report.ever, "only successes (pass^k)": report.always}
     rows |= {"false done": report.false_done, "harm": report.harmed}
     rows |= {"verified: precision": report.precision, "verified: recall": report.recall}
     for model, found in report.verifiers.items():
@@ -267,6 +302,9 @@ def lines(report: TasksReport) -> Iterator[str]:
     if report.steps is not None:
         tokens = "" if report.tokens is None else f"; {report.tokens} tokens in all"
         yield f"median of a run: {report.steps:g} steps, {report.seconds:.1f} s{tokens}"
+    if report.cost is not None:
+        each = f", {report.cost / report.success.right:.4g} a success" if report.success.right else ""
+        yield f"cost of the tokens: {report.cost:.4g} in all, {report.cost / report.runs:.4g} a run{each}"
     if report.step_s is not None:
         yield f"median of a step: {report.decide_s:.2f} s from look to decision, {report.step_s:.2f} s whole"
     yield f"receipts that differ from the states: {report.receipts_wrong}; left by undo: {report.undo_wrong}"
@@ -282,10 +320,16 @@ def _row(share: Share) -> str:
 
 
 def read_results(out: Path) -> list[Result]:
-    """Return the results in a folder, without locking it. Raises UsageError."""
+    """Return the results in a folder, the last of each run, without locking it. Raises UsageError."""
+    found: dict[str, Result] = {}
+
+    def take(line: dict[str, Any]) -> None:
+        found[line["id"]] = Result(**line)
+
     try:
-        return [Result(**json.loads(line)) for line in (out / "results.jsonl").read_bytes().splitlines()]
-    except (OSError, ValueError, TypeError) as error:
+        read_lines(out / "results.jsonl", "a result of a fleet", take)
+        return [*found.values()]
+    except OSError as error:
         raise UsageError(f"{out} holds no results of tasks ({error}).", "Name the folder of an evaluation.") from error
 
 

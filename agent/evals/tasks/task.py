@@ -49,8 +49,8 @@ class Expect(_Table):
     #: "xfconf CHANNEL /PROPERTY", "gsettings SCHEMA KEY" (or "SCHEMA:PATH KEY"), "kde FILE/GROUP/KEY": value as the
     #: desktop's tools print it ("/regex/" for anything that fits); "" for a property that is not set
     settings: dict[str, str | list[str]] = {}
-    #: path in the home (or several with | between, one of which will do): its text; true for a file or folder that is
-    #: there, false for none, {has = "regex"}
+    #: path in the home (or several with | between, one of which will do; with / at its end, a folder): its text; true
+    #: for what is there, false for none, {has = "regex"}
     files: dict[HomePaths, str | bool | dict[str, Pattern]] = {}
     windows: list[Pattern] = []  # of "class|title|states"; each must match a window
     no_windows: list[Pattern] = []  # no window may match any of these

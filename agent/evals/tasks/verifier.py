@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.evals.grounding import OF_ONE
 from agent.evals.tasks.report import TaskVerdict
 from agent.families.base import ParseFailure
 from agent.families.shared.answer_parts import as_text, split_thought
 from agent.families.shared.lenient_json import first_object
 from agent.model.asking import ModelClient
+from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, ImagePart, Message, Sampling, TextPart
 from agent.record.read import Bundle, read_bundle
 from agent.screen.encode import EncodedImage, encode, open_foreign
@@ -21,6 +23,8 @@ from foundation.files import JsonLines, read_lines
 #: The file of its verdicts, in the folder of an evaluation.
 FILE = "verifier.jsonl"
 _WHAT = "a verifier's verdict on a run"
+#: Most runs in a row that a server refuses.
+_MOST_IN_A_ROW = 3
 _SYSTEM = """\
 You check work that was done on a desktop computer. You get the task, what changed on the computer, the screen before \
 it and the screen after it. Answer with one JSON object: {"done": true} if all of the task is done and nothing else \
@@ -32,9 +36,12 @@ _FORM = {
 
 async def verify(
     client: ModelClient, model: str, verdicts: Sequence[TaskVerdict], out: Path, tell: Callable[[str], None]
-) -> None:
-    """Ask about the judged runs that this model was not asked about yet. Raises MaiError: it cannot be asked."""
-    known = read_verifier(out, model)
+) -> int:
+    """Ask about the judged runs that this model was not asked about yet. Raises MaiError: it cannot be asked.
+
+    A run that the server refuses is left for the next time, unless it refuses several in a row. Return how many were.
+    """
+    known, in_a_row, failed = read_verifier(out, model), 0, 0
     with JsonLines(out / FILE, _WHAT, lambda line: line["id"], "verifier") as kept:
         waiting = [one for one in verdicts if one.judged and one.id not in known]
         for number, one in enumerate(waiting, 1):
@@ -42,10 +49,19 @@ async def verify(
                 bundle = read_bundle(out / one.bundle)
             except UsageError:  # its folder was removed
                 continue
-            answer = (await client.complete(_request(one.say, bundle), lambda _: None)).answer
-            said = as_text(answer)
+            try:
+                said = as_text((await client.complete(_request(one.say, bundle), lambda _: None)).answer)
+            except ModelError as error:
+                in_a_row += 1
+                if error.kind not in OF_ONE | {"overloaded"} or in_a_row > _MOST_IN_A_ROW:
+                    raise
+                failed += 1
+                tell(f"{one.id}: no answer: {error}")
+                continue
+            in_a_row = 0
             kept.append({"id": one.id, "model": model, "says": _says(said), "answer": said})
             tell(f"{number} of {len(waiting)}: {one.id}")
+    return failed
 
 
 def read_verifier(out: Path, model: str | None = None) -> dict[str, dict[str, bool | None]]:

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -95,7 +96,8 @@ def _file(path: str, wanted: object) -> str:
         return f"rm -r {name}"
     folder = quote(path.rpartition("/")[0] or ".")
     if wanted is True:
-        return f"mkdir -p {folder} && touch {name}" if "." in path else f"mkdir -p {name}"
+        is_file = "." in path and not path.endswith("/")
+        return f"mkdir -p {folder} && touch {name}" if is_file else f"mkdir -p {name}"
     if not isinstance(wanted, str):
         raise NoHandError(f"no text follows from what {path} is to hold, and it has no by_hand")
     return f"mkdir -p {folder} && printf '%s\\n' {quote(wanted)} > {name}"
@@ -156,6 +158,7 @@ class States(BaseModel):
     receipt: list[dict[str, Any]] | None = None  # the changes that the run reported; null if it sent no receipt
     decide_s: list[float] = []  # seconds of each step from the look to the decision
     step_s: list[float] = []  # seconds of each whole step
+    usage: dict[str, int | None] = {}  # tokens of the run: prompt, completion, cached
 
 
 def carry_out(
@@ -190,7 +193,8 @@ def carry_out(
             return finished.status
         time.sleep(_GRACE_S)
         states = stage.record(before)
-        states.receipt, states.decide_s, states.step_s = times.receipt, times.decide_s, times.step_s
+        states.receipt, states.usage = times.receipt, times.usage
+        states.decide_s, states.step_s = times.decide_s, times.step_s
         if undo:
             states.error, states.undone = _undone(job.recorder.path), stage.looker.state()
         _write(job.recorder.path, states)
@@ -317,16 +321,17 @@ class _Stage:
 
 
 class _Times:
-    """Collects the seconds of steps, and the receipt."""
+    """Collects the seconds of steps, the receipt, and the tokens."""
 
     def __init__(self) -> None:
         self.decide_s: list[float] = []
         self.step_s: list[float] = []
         self.receipt: list[dict[str, Any]] | None = None
+        self.usage: dict[str, int | None] = {}
         self._looked = self._previous = 0.0
 
     def handle(self, event: events.Event) -> None:
-        """Note the times or the receipt in an event."""
+        """Note what an event tells."""
         match event:
             case events.RunStarted():
                 self._previous = event.at
@@ -340,6 +345,8 @@ class _Times:
                 self._previous = event.at
             case events.Receipt():
                 self.receipt = to_json(event)["changes"]
+            case events.RunFinished():
+                self.usage = asdict(event.usage)
 
 
 def _undone(bundle: Path) -> str:
