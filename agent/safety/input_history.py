@@ -88,6 +88,7 @@ class InputHistory:
     _launcher: bool = False
     _exporting: bool = False  # an export of secrets was chosen, and nothing was saved or cancelled since
     _copied: bool = False  # this run copied the clipboard's content
+    _copied_in: Hashable = None  # in this window
     _own: dict[Hashable, str] = field(default_factory=dict)  # titles of the windows whose whole text is the run's own
     _met: set[Hashable] = field(default_factory=set)
     _lost: Counter[str] = field(default_factory=Counter)  # characters deleted from documents, by application
@@ -138,6 +139,7 @@ class InputHistory:
             "text was lost": place is not None and self._lost[place.app] >= _MUCH,
             "all is replaced": here.all_selected and _replaces(action, seen),
             "own clipboard": self._copied,
+            "copied elsewhere": self._copied and self._copied_in != window,
             "secrets come out": self._exporting,
             "something stands there": typing and _enters(action) and (not seen.read or bool((seen.sent or "").strip())),
             "a form": place is not None and self._page == (window, place.title) and len(self._filled) > 1,
@@ -204,7 +206,8 @@ class InputHistory:
             self._lost[app] += taken
         if {"ctrl", "s"} <= keys:
             self._saved(app)
-        self._copied = self._copied or ("ctrl" in keys and bool(keys & {"c", "x", "insert"}))
+        if "ctrl" in keys and keys & {"c", "x", "insert"}:
+            self._copied, self._copied_in = True, window
         if keys in _MENUS or is_mnemonic(keys):
             here.menu, here.focus = True, focus_of(seen)
         elif "escape" in keys or (_chooses(action, seen) and not is_letter(action)):
@@ -271,7 +274,8 @@ class InputHistory:
         selected = self._here.all_selected and self._here.window == window
         kept = selected and isinstance(action, Click) and not text and bool(seen.elements)
         here = self._here = _Here(window, all_selected=kept or _says("selects everything", texts), menu=opens)
-        self._copied = self._copied or _says("copies", texts)
+        if _says("copies", texts):
+            self._copied, self._copied_in = True, window
         if _says("saves", texts):
             self._saved(seen.under.app if seen.under else "")
         if pressed:

@@ -25,6 +25,7 @@ Fact: TypeAlias = Literal[
     "a form",  # a long text or at least two single-line fields were filled in on this page (window title)
     "a link",  # it hits a link, which leads to a page
     "another address",  # its text is the address of another site than it leads to
+    "its own link",  # in the scheme of the program that shows it
     "a button",  # it presses a button, a menu item, or something drawn like one
     "drawn as a button",  # the words there are centred in a small area of their own
     "drawn apart",  # the letters of its caption are drawn apart, or below each other
@@ -40,6 +41,7 @@ Fact: TypeAlias = Literal[
     "something stands there",  # the field that Enter submits is not empty, or cannot be read
     "secrets come out",  # an export of secrets was chosen just before
     "replaces text",  # the dialog finds and replaces words of a text
+    "copied elsewhere",  # the run copied the clipboard's content in another window
     "own clipboard",  # the run itself copied or cut the clipboard's content
     "unread field",  # Enter submits a field whose content cannot be read
     "in pieces",  # the run wrote it in several pieces, or by other keys

@@ -254,3 +254,24 @@ def test_a_picture_in_a_page_without_any_words_is_a_button_that_nothing_names() 
         ("section", "", False),
     ):
         assert Run(page, Element(3, role, name, FIELD.box)).is_asked_about(Click(POINT)) is asks, (role, name)
+
+
+def test_what_was_copied_in_another_window_is_asked_about_where_others_read_it() -> None:
+    prompt = Element(3, "entry", "Message", Region(0, 0, 600, 200), states=frozenset({"multi line", "editable"}))
+    page = Place("Chromium", "Chat - Chromium")
+    for copied_in, asks in (("notes", True), ("w", False)):
+        run = Run(page, prompt)
+        run.judge(keys("ctrl+c"), copied_in)
+        pasted = run.judge(keys("ctrl+v"))
+        assert ("copied elsewhere" in pasted.facts) is asks
+        assert (SHIPPED.question(keys("ctrl+v"), pasted) is not None) is asks
+    own = Run(DIARY, TEXT)
+    own.judge(keys("ctrl+c"), "another")
+    assert not own.is_asked_about("ctrl+v"), "a document is the person's own"
+
+
+def test_a_word_without_a_text_to_go_into_is_only_keys() -> None:
+    mail = Place("thunderbird", "Inbox - Mozilla Thunderbird")
+    row = Element(3, "tree item", "Bob, Lunch", Region(0, 0, 600, 30))
+    assert Run(mail, row).is_asked_about(TypeText("jjja"))
+    assert not Run(mail, replace(FIELD, name="Search")).is_asked_about(TypeText("jjja"))
