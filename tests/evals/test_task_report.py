@@ -10,6 +10,7 @@ import pytest
 
 from agent.evals.statistics import clustered_wilson, wilson
 from agent.evals.tasks.judge import State
+from agent.evals.tasks.osworld_tree import write_tree
 from agent.evals.tasks.report import (
     TaskVerdict,
     lines,
@@ -18,7 +19,6 @@ from agent.evals.tasks.report import (
     report_on,
     told,
     verdict_of,
-    write_tree,
     write_verdicts,
 )
 from agent.evals.tasks.task import EvalTask

@@ -17,6 +17,7 @@ from agent.commands.run import read_arguments, with_event
 from agent.evals.folder import read_run
 from agent.evals.tasks import report, work
 from agent.evals.tasks.looker import check_tools
+from agent.evals.tasks.osworld_tree import write_tree
 from agent.evals.tasks.report import JudgedLines
 from agent.evals.tasks.task import EvalTask, read_eval_tasks, shipped_tasks
 from agent.evals.tasks.verifier import read_verifier
@@ -129,7 +130,7 @@ def _report(
     report.write_verdicts(out, verdicts)
     tasks_report = report.report_on(verdicts, options, wanted, baseline, read_verifier(out), arguments.price)
     if arguments.osworld is not None:
-        remark(f"{report.write_tree(verdicts, out, arguments.osworld)} runs are written to {arguments.osworld}")
+        remark(f"{write_tree(verdicts, out, arguments.osworld)} runs are written to {arguments.osworld}")
     tell(arguments.json, tasks_report.model_dump(), *report.lines(tasks_report))
     return ExitStatus.NOT_DONE if tasks_report.left else ExitStatus.DONE
 
