@@ -104,7 +104,11 @@ class Claims:
             doubt = f"nothing changed that could show it: no setting, no file, and nothing that was touched{others}"
         if doubt:
             return Verdict(stand, None, doubt)
-        shows = [str(change) for change in counting if _meets(self._instruction, _texts(change))]
+        named = programs_of_kind(self._opens) if self._kind == "open" else ()
+        shows = [
+            str(change) for change in counting
+            if _meets(self._instruction, _texts(change)) or (change.before is None and _is_one(change.what, named))
+        ]  # fmt: skip
         meant = [found for found in was_set if _meets(self._instruction, [found.name, found.label, found.value or ""])]
         shows += dict.fromkeys(_told(found) for found in (*confirmed, *meant))
         proves = bool(shows and self._needs) and (self._kind != "open" or self._is_one_part)
@@ -122,7 +126,7 @@ class Claims:
 
     def _of_another_kind(self, opened: Iterable[Change], known: Iterable[Element]) -> str:
         """Return why the opened programs are not of the kind that the task names ("the terminal"); "" if unknown."""
-        kind = _OPENED.sub("", next(iter(_parts(self._instruction)))).casefold()
+        kind = self._opens
         programs, known_ones = programs_of_kind(kind), tuple(set(chain(*map(programs_of_kind, applications()))))
         new = [change.what for change in opened if change.before is None]
         if not programs or not self._is_one_part or any(_is_one(one.app, programs) for one in known):
@@ -130,6 +134,11 @@ class Claims:
         if not new or not all(_is_one(one, known_ones) and not _is_one(one, programs) for one in new):
             return ""
         return f"what opened is no {kind}: {', '.join(dict.fromkeys(new))}"
+
+    @property
+    def _opens(self) -> str:
+        """What the task wants open, without the verb and the article: "file manager"."""
+        return _OPENED.sub("", next(iter(_parts(self._instruction)))).casefold()
 
     @property
     def _is_one_part(self) -> bool:

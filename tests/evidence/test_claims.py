@@ -222,7 +222,7 @@ NOT_THERE = "open “nothere.txt”: no file of that name"
         ("open Firefox", None, Receipt(), "Firefox", None, ""),  # it was open before
         ("open Firefox", "", Receipt(), "Home", None, ""),
         ("open the View menu", None, Receipt(), "View", None, ""),
-        ("open the settings", None, Receipt((OPENED,)), "Home", None, ""),
+        ("open the settings", None, Receipt((OPENED,)), "Home", True, ""),
         ("open Mousepad", None, Receipt((EDITOR,)), "Home", True, ""),
         ("open Mousepad and write a letter", "", Receipt((EDITOR,)), "Home", None, ""),
         ("open Firefox", None, Receipt(watched=False), "Home", None, ""),
@@ -230,8 +230,8 @@ NOT_THERE = "open “nothere.txt”: no file of that name"
         ("click Open", NOT_THERE, Receipt(), "Home", None, ""),
         ("open the terminal", None, Receipt((PANEL,)), "Home", None, "what opened is no terminal"),
         ("please open a terminal", None, Receipt((PANEL,)), "Home", None, "what opened is no terminal"),
-        ("open settings", None, Receipt((PANEL,)), "Home", None, ""),
-        ("open the text editor", None, Receipt((EDITOR,)), "Home", None, ""),
+        ("open settings", None, Receipt((PANEL,)), "Home", True, ""),
+        ("open the text editor", None, Receipt((EDITOR,)), "Home", True, ""),  # by its kind
         ("open the terminal", None, Receipt((UNKNOWN,)), "Home", None, ""),  # may be one that we do not know
         ("open the terminal and the settings", None, Receipt((PANEL,)), "Home", None, ""),
     ],
