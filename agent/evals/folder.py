@@ -18,11 +18,22 @@ _SAME = ("benchmark", "model", "family", "words")
 _WHAT = "an answer to a sample"
 
 
+def is_answer(line: Mapping[str, Any]) -> bool:
+    """Whether a line holds an answer, and not why there is none."""
+    return "error" not in line
+
+
+def _take(answers: dict[str, dict[str, Any]], line: dict[str, Any]) -> None:
+    """Keep a line; a later answer to a sample replaces an earlier one, a refusal replaces no answer."""
+    if is_answer(line) or not is_answer(answers.get(line["id"], {"error": ""})):
+        answers[line["id"]] = line
+
+
 def read_answers(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the answers by sample; a later answer to a sample replaces an earlier one. Raises UsageError."""
+    """Return the answers by sample. Raises UsageError."""
     answers: dict[str, dict[str, Any]] = {}
     try:
-        read_lines(folder / "answers.jsonl", _WHAT, lambda answer: answers.update({answer["id"]: answer}))
+        read_lines(folder / "answers.jsonl", _WHAT, lambda line: _take(answers, line))
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -48,13 +59,13 @@ class AnswersFile(JsonLines):
             self.close()
             raise
 
-    def _take(self, answer: dict[str, Any]) -> None:
-        self.answers[answer["id"]] = answer
+    def _take(self, line: dict[str, Any]) -> None:
+        _take(self.answers, line)
 
     @override
     def append(self, document: Mapping[str, Any]) -> None:
         super().append(document)
-        self.answers[document["id"]] = dict(document)
+        self._take(dict(document))
 
     def _check_run(self) -> None:
         path = self._folder / "eval.json"

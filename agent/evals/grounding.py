@@ -11,7 +11,7 @@ from typing import Any
 
 from agent.api.server import Asker, Question, Seen, read_image
 from agent.core.geometry import CapturePoint, Grid, Size, Viewport
-from agent.evals.folder import AnswersFile
+from agent.evals.folder import AnswersFile, is_answer
 from agent.evals.judging import ZOOM, first_point
 from agent.evals.pace import Pace
 from agent.evals.samples import Sample
@@ -25,10 +25,9 @@ from foundation.errors import EnvironmentLacksError, UsageError
 #: may have caused (status 500, overload, silence) count as such only if more occur in a row than requests are sent at
 #: once.
 OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken", "silent"})
-#: Of these, what the sample and the model cause, not the server; how many there are in a row says nothing.
-_OF_SAMPLE: frozenset[ErrorKind] = frozenset({"context_too_long", "endless"})
-#: What counts as an answer without a point, and is asked again.
-_WITHOUT_ANSWER: frozenset[ErrorKind] = _OF_SAMPLE | {"refused"}
+#: Of these, what the sample and the model cause: it counts as an answer without a point, and is asked again. How many
+#: there are in a row says nothing.
+WITHOUT_ANSWER: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless"})
 #: Seconds between two reports of the progress.
 _TELL_EVERY = 10.0
 
@@ -73,7 +72,8 @@ async def ask_all(
             in_a_row = 0
         except (ModelError, UsageError) as error:  # UsageError: its picture cannot be read or sent
             if isinstance(error, ModelError):
-                in_a_row += error.kind not in _OF_SAMPLE
+                # A server that refuses all from the beginning is set up wrongly.
+                in_a_row += error.kind not in WITHOUT_ANSWER or not any(map(is_answer, kept.answers.values()))
                 if error.kind not in OF_ONE | {"overloaded"} or in_a_row > pace.limit:
                     raise
             failed += 1
@@ -100,7 +100,7 @@ async def _ask(
     screen, picture = await asyncio.to_thread(look_up, sample.image)
     digest = asker.grounding_digest(sample.instruction, screen, picture)
     line = kept.answers.get(sample.id, {})
-    answered = line.get("request") == digest and "error" not in line
+    answered = line.get("request") == digest and is_answer(line)
     if answered and (ZOOM in line or not zoom):
         return
     frame = await asyncio.to_thread(read_image, sample.image)
@@ -112,11 +112,16 @@ async def _ask(
         try:
             line = metadata | await _answer(asker, sample, frame)
         except ModelError as error:
-            if error.kind in _WITHOUT_ANSWER:
-                kept.append(metadata | _refused(error))
+            if error.kind in WITHOUT_ANSWER:
+                kept.append(metadata | _refused(error) | ({ZOOM: None} if zoom else {}))
             raise
     if zoom:
-        line = line | {ZOOM: await _closer(asker, sample, frame, line)}
+        try:
+            line = line | {ZOOM: await _closer(asker, sample, frame, line)}
+        except ModelError as error:
+            if error.kind in WITHOUT_ANSWER:  # as where none is found: the first point stays
+                kept.append(line | {ZOOM: None})
+            raise
     kept.append(line)
 
 

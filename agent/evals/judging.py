@@ -73,7 +73,8 @@ def judge(line: Mapping[str, Any], sample: Sample) -> Verdict:
     else:
         rules = {name: rule(point, sample, size) for name, rule in RULES.items() if point_suits(name, point)}
     # GUI-Owl's evaluator reads an answer without a point as (0, 0), and (0, 0) as a refusal.
-    rules["unreadable is a refusal"] = rules[OFFICIAL] or (sample.shape == "refusal" and answer_kind == "unreadable")
+    unreadable = answer_kind == "unreadable" and "error" not in line
+    rules["unreadable is a refusal"] = rules[OFFICIAL] or (sample.shape == "refusal" and unreadable)
     if ZOOM in line:
         rules[ZOOM] = rules[OFFICIAL] if closer is None or not sample.target else _inclusive(closer, sample, size)
     return Verdict(sample, answer_kind, lack, _pixels(point, size), rules, _pixels(closer, size))

@@ -225,12 +225,11 @@ def _of_desktop(
     """Return the samples of one desktop; `absent` of them have no target. `first` is the number of its first theme."""
     config, scenes, rows = load_config("deskbench.toml"), list[Scene](), list[dict[str, Any]]()
     left, poor = wanted - absent, 0
-    # A single picture can lack nothing that another one has.
     most = left if not absent else max(1, left // 2)
     spec = SandboxSpec(size=size, session=config["session"], locale=locale)
     with closing(start_sandbox(spec, tell)) as sandbox, Stage(sandbox) as stage:
         stage.paint(config["set_up"])
-        while left > 0:
+        while left > 0 or (absent and len(scenes) < 2):  # a single picture can lack nothing that another one has
             number = len(scenes)
             path = folder / "images" / f"{size}-{locale}-{number:03}.png"
             theme = wishes.themes[(first + number) % len(wishes.themes)]
@@ -239,11 +238,11 @@ def _of_desktop(
             scene = _scene(stage, path, theme, size, words_for(locale)["frame"], min(left, most), rng)
             scenes.append(scene)
             left -= len(scene.asked)
-            if left <= 0:  # what is missing yet has no target
+            if left <= 0 and (not absent or len(scenes) > 1):  # what is missing yet has no target
                 missing = wanted - sum(len(one.asked) for one in scenes)
                 rows = list(_rows(scenes, missing, locale, _chance(wishes.seed, size, locale, "absent")))
                 left = wanted - len(rows)
-            poor = 0 if scene.asked else poor + 1
+            poor = 0 if scene.asked or left <= 0 else poor + 1
             if poor > _MOST_POOR:
                 raise EnvironmentLacksError(
                     "The programs on the throw-away desktop show nothing that can be asked for.",

@@ -138,7 +138,8 @@ def lines(totals: Mapping[str, Any]) -> Iterator[str]:
     yield f"answers without a point or a refusal: {totals['unreadable']}"
     yield "by rule: " + ", ".join(f"{name} {percent(share)}" for name, share in totals["rules"].items())
     for entry in totals["published"]:
-        ours = "not measured in whole" if entry["ours"] is None else f"{entry['ours']:.1f} %"
+        part = totals["answered"] < totals["samples"]
+        ours = f"not measured{' in whole' if part else ''}" if entry["ours"] is None else f"{entry['ours']:.1f} %"
         yield f"published ({entry['source']}, {how_judged(entry)}): {entry['figure']:.1f} %; here {ours}"
     if paired := totals["baseline"]:
         yield baseline_line(paired, str(paired["only_here"]))

@@ -25,7 +25,6 @@ Fact: TypeAlias = Literal[
     "a form",  # a long text or at least two single-line fields were filled in on this page (window title)
     "a link",  # it hits a link, which leads to a page
     "another address",  # its text is the address of another site than it leads to
-    "its own link",  # in the scheme of the program that shows it
     "a button",  # it presses a button, a menu item, or something drawn like one
     "drawn as a button",  # the words there are centred in a small area of their own
     "drawn apart",  # the letters of its caption are drawn apart, or below each other

@@ -55,7 +55,6 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         "a switch": bool(roles) and all(role in _SWITCHES for role in roles),
         "a link": set(roles) == {"link"},
         "another address": any(shows_other_site(text, link_of(seen)) for text in texts),
-        "its own link": place is not None and bool(_scheme_of(seen)) and place.app.casefold() == _scheme_of(seen),
         "a row": bool(roles) and roles[-1] in _ROWS,
         "a value": bool(roles) and roles[-1] in _VALUES,
         "a dialog": dialog is not None,
@@ -72,7 +71,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
             found.add("a bare letter")
             if dialog is not None:  # in dialogs, some toolkits accept mnemonics without alt
                 found.add("mnemonic")
-        elif isinstance(action, TypeText) and roles and roles[-1] in _BUTTONS | _ROWS | {"link"}:
+        elif isinstance(action, TypeText) and roles and roles[-1] in _BUTTONS | {"link", "tree item", "list item"}:
             found.add("a bare letter")  # a longer text, too, is only keys to what has the focus
         if isinstance(action, PressKeys | HoldKeys) and is_mnemonic(frozenset(action.keys)):
             found.add("mnemonic")
@@ -230,11 +229,6 @@ def facts_of_focus(seen: Situation) -> set[Fact]:
 def link_of(seen: Situation) -> str:
     """Return the address of the link that is hit, or has the focus; "" if it is no link, or its address is unknown."""
     return next((one.value or "" for one in seen.elements[-1:] if one.role == "link"), "")
-
-
-def _scheme_of(seen: Situation) -> str:
-    """Return the scheme of the link's address: programs have links of their own, which lead to other places in them."""
-    return link_of(seen).partition(":")[0].casefold()
 
 
 def focus_of(seen: Situation) -> Element | None:

@@ -199,7 +199,7 @@ def test_a_sample_that_the_server_refuses_does_not_end_the_rest(mai: CommandLine
         assert ran.status == 1
         assert "A-0: no answer" in ran.err
         assert " ".join(ran.out.splitlines()[1].split()).startswith("official rule, all 1 of 3")  # as scorers count it
-        assert "1 of them are refusals or failures of the server" in ran.err
+        assert "1 requests got no answer (refused, too long, endless)" in ran.err
         assert evaluated(mai, endpoint, data, out)["score"] == pytest.approx(2 / 3)  # it is asked for again
     assert len(endpoint.requests) == 4
 
@@ -227,6 +227,29 @@ def test_a_server_that_fails_again_and_again_ends_it(mai: CommandLine, data: Pat
                   "--endpoint", endpoint.url)  # fmt: skip
     assert ran.status == 3
     assert "status 500" in ran.err
+
+
+def test_refusals_in_a_row_are_wrong_answers_and_replace_no_answer(mai: CommandLine, data: Path, out: Path) -> None:
+    command = ("eval", "grounding", "osworld-g", str(data), "--out", str(out), "--at-once", "1", "--json")
+    refused = refuse(400, "content filter")
+    with FakeEndpoint([say(INSIDE), refused, refused, refused, refused, refused]) as endpoint:
+        ran = mai(*command, "--endpoint", endpoint.url)
+        assert (ran.status, json.loads(ran.out)["answered"]) == (1, 3)
+        # The first one is asked for again, with other settings: its answer stays.
+        ran = mai(*command, "--endpoint", endpoint.url, "--max-pixels", "300000")
+    assert (ran.status, json.loads(ran.out)["headline"]["right"]) == (1, 1)
+    with FakeEndpoint([refused] * 3) as endpoint:  # all from the beginning: it is set up wrongly
+        assert mai(*command[:-1], "--endpoint", endpoint.url, "--out", str(out.with_name("new"))).status == 3
+
+
+def test_a_closer_look_that_is_refused_leaves_the_first_point(mai: CommandLine, data: Path, out: Path) -> None:
+    near = '<answer>{"coordinate":[310,310]}</answer>'
+    with FakeEndpoint([say(near), refuse(400, "content filter"), say(REFUSED), say(REFUSED)]) as endpoint:
+        ran = mai("eval", "grounding", "osworld-g", str(data), "--out", str(out), "--at-once", "1", "--json",
+                  "--zoom", "--endpoint", endpoint.url)  # fmt: skip
+    told = json.loads(ran.out)
+    assert (ran.status, told["answered"]) == (1, 3)
+    assert told["rules"]["zoom"] == told["rules"]["official"]
 
 
 def test_answers_and_baselines_of_another_set_with_the_same_ids_are_left_out(

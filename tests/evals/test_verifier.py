@@ -56,9 +56,9 @@ def test_it_is_shown_the_task_the_changes_and_the_screen_before_and_after(out: P
 
 def test_a_folder_is_gone_on_with_and_each_model_is_asked_for_itself(out: Path) -> None:
     runs = [run("a#1"), run("b#1"), verdict("c#1", "not judged")]
-    asked(out, runs, '{"done": true}')  # the endpoint has one answer only, and refuses the other run
-    with pytest.raises(MaiError):
+    with pytest.raises(MaiError):  # an endpoint that refuses all from the beginning
         asked(out, [run(f"{number}#1") for number in range(4)])
+    asked(out, runs, '{"done": true}')  # the endpoint has one answer only, and refuses the other run
     assert read_verifier(out) == {"a#1": {"checker": True}}
     assert len(asked(out, runs, 'I think\n```json\n{"done": false}\n```')) == 1
     assert len(asked(out, runs, "no idea", '{"done": "yes"}', model="other")) == 2

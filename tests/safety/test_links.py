@@ -82,11 +82,3 @@ def test_a_link_that_is_called_by_another_address_than_it_leads_to_is_asked_abou
     for address in ("https://bank.example/login", "https://www.bank.example/", "https://my.bank.example/"):
         assert why(address, "www.bank.example/start") == ""
     assert why("https://nodejs.org/", "Node.js") == "", "this is a name, and no address"
-
-
-def test_a_programs_own_links_lead_to_other_places_in_it() -> None:
-    link = Element(1, "link", "Jazz Classics", Region(90, 90, 60, 20), "spotify:playlist:37i9d")
-    click = Click(DesktopPoint(100, 100))
-    for app, asks in (("Spotify", False), ("Firefox", True)):
-        seen = Situation(under=Place(app, "Music", window=1), words="Jazz Classics", elements=(link,))
-        assert (SHIPPED.question(click, InputHistory().judge(click, seen, 1)) is not None) is asks

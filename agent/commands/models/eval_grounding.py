@@ -136,7 +136,7 @@ def _notes(
     if count := sum(one.get("settings") not in (None, run.get("settings")) for one in answers.values()):
         yield f"{count} of {len(answers)} answers were asked for with other settings than the last ones."
     if count := sum("error" in answers[one.sample.id] for one in verdicts):
-        yield f"{count} of them are refusals or failures of the server; they count as wrong, and are asked again."
+        yield f"{count} requests got no answer (refused, too long, endless); they count as wrong, and are asked again."
     stated = [(one.sample, one.sample.size) for one in verdicts if one.sample.size is not None]
     if other := [sample.id for sample, size in stated if answers[sample.id]["screen"] != [size.width, size.height]]:
         yield f"{len(other)} pictures have another size than the benchmark states ({other[0]}, ...)."

@@ -212,7 +212,7 @@ def report_on(
         step_s=_median(seconds for one in runs for seconds in one.step_s),
         tokens=sum(tokens) if tokens else None,
         cost=_cost(runs, price),
-        baseline=None if baseline is None else Paired.of(_by_task(runs), baseline).to_json(),
+        baseline=None if baseline is None else Paired.of(_by_task(runs), _with_unknown(baseline, runs)).to_json(),
     )  # fmt: skip
 
 
@@ -237,6 +237,11 @@ def _outcomes(verdicts: Iterable[TaskVerdict]) -> dict[str, list[bool]]:
 def _by_task(verdicts: Iterable[TaskVerdict]) -> dict[str, bool]:
     """Return by task whether more than half of its judged runs are successes."""
     return {task: 2 * sum(right) > len(right) for task, right in _outcomes(verdicts).items()}
+
+
+def _with_unknown(baseline: Mapping[str, bool], runs: Iterable[TaskVerdict]) -> dict[str, bool]:
+    """Add to a baseline of earlier versions, which did not tell how its tasks were written, the tasks of today."""
+    return {f"{one.task} {one.digest}": baseline[one.task] for one in runs if one.task in baseline} | dict(baseline)
 
 
 def _share_of(outcomes: Iterable[bool]) -> Share:

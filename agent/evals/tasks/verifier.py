@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.evals.grounding import OF_ONE
+from agent.evals.grounding import OF_ONE, WITHOUT_ANSWER
 from agent.evals.tasks.report import TaskVerdict
 from agent.families.base import ParseFailure
 from agent.families.shared.answer_parts import as_text, split_thought
@@ -39,7 +39,7 @@ async def verify(
 ) -> int:
     """Ask about the judged runs that this model was not asked about yet. Raises MaiError: it cannot be asked.
 
-    A run that the server refuses is left for the next time, unless it refuses several in a row. Return how many were.
+    A run that the server refuses is left for the next time, unless it refuses all. Return how many were.
     """
     known, in_a_row, failed = read_verifier(out, model), 0, 0
     with JsonLines(out / FILE, _WHAT, lambda line: line["id"], "verifier") as kept:
@@ -52,13 +52,14 @@ async def verify(
             try:
                 said = as_text((await client.complete(_request(one.say, bundle), lambda _: None)).answer)
             except ModelError as error:
-                in_a_row += 1
+                in_a_row += error.kind not in WITHOUT_ANSWER or not known
                 if error.kind not in OF_ONE | {"overloaded"} or in_a_row > _MOST_IN_A_ROW:
                     raise
                 failed += 1
                 tell(f"{one.id}: no answer: {error}")
                 continue
             in_a_row = 0
+            known[one.id] = {}
             kept.append({"id": one.id, "model": model, "says": _says(said), "answer": said})
             tell(f"{number} of {len(waiting)}: {one.id}")
     return failed

@@ -207,9 +207,15 @@ def _of_report(card: str, file: str, report: Mapping[str, Any]) -> Mapping[str, 
 
 
 def _with_measured(speed: Speed, plan: Plan, machine: Machine, measured: Sequence[Mapping[str, Any]]) -> Speed:
-    """Return the latest measurement of this model and preset on this single card, or else the estimate."""
+    """Return the latest measurement of this model and preset on this single card, or else the estimate.
+
+    A measurement that tells its precision counts only for that, without speculation and 8-bit KV cache.
+    """
+    plain = plan.settings.spec_method is None and plan.settings.kv_cache_dtype is None
+    precisions = (None, plan.computed) if plain else (None,)
     for entry in reversed(measured if machine.count == 1 else ()):
         alike = entry["model"].rsplit("/", 1)[-1].casefold() == plan.model.name.casefold()
+        alike = alike and entry.get("precision") in precisions
         if alike and entry.get("preset") in (None, plan.preset) and _is_card(machine.card, entry["card"]):
             return measured_speed(speed, entry)
     return speed
