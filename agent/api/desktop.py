@@ -74,9 +74,7 @@ class AsyncDesktop:
         self.bundles: list[Path] = []  # the records of its runs, oldest first
 
     async def __aenter__(self) -> Self:
-        if AsyncDesktop._open is not None:  # the display is chosen for the whole process
-            raise UsageError("This program uses a desktop already.", "Close that one first, or use another process.")
-        AsyncDesktop._open = self
+        self._claim()
         try:
             await asyncio.to_thread(self._workplace.desk, self._stop)
         except BaseException:
@@ -105,13 +103,21 @@ class AsyncDesktop:
         self._stop.stop(reason)
 
     def check_open(self) -> None:
-        """Raise UsageError if the desktop is closed."""
+        """Raise UsageError if the desktop is closed, or this program uses another one."""
         if self.closed:
             raise UsageError("This desktop is closed.", "Use it inside its `with` block, or open another one.")
+        if AsyncDesktop._open not in (None, self):  # the display is chosen for the whole process
+            raise UsageError("This program uses a desktop already.", "Close that one first, or use another process.")
+
+    def _claim(self) -> None:
+        """Make it the program's desktop until it is closed. Raises UsageError, as `check_open`."""
+        self.check_open()
+        AsyncDesktop._open = self
 
     @property
     def sandbox(self) -> Sandbox:
         """The throw-away desktop. Raises UsageError on the person's own."""
+        self._claim()
         sandbox = self._workplace.desk(self._stop).sandbox
         if sandbox is None:
             raise UsageError("This is the person's own desktop.", "Open a throw-away one: mai_agent.sandbox().")
@@ -141,7 +147,7 @@ class AsyncDesktop:
 
     async def look(self) -> Look:
         """Return the screen now. Raises EnvironmentLacksError; UsageError if the desktop is closed."""
-        self.check_open()
+        self._claim()
         return await self._looking.call(self._look)
 
     async def find(self, name: str, role: str = "", window: str = "") -> Element | None:
@@ -223,7 +229,7 @@ class AsyncDesktop:
         return result
 
     async def _run(self, instruction: str, goals: Sequence[Goal] | None, secrets: Sequence[str] = ()) -> Result:
-        self.check_open()
+        self._claim()
         async with self._turn:
             await self._ended()
             self._stop = stop = StopSwitch()
@@ -238,6 +244,8 @@ class AsyncDesktop:
                     raise
         if result.outcome == "stopped" and stop.reason == REASONS[signal.SIGINT]:
             raise KeyboardInterrupt
+        if result.outcome == "stopped" and stop.reason == REASONS[signal.SIGTERM]:  # it was meant for the program
+            raise SystemExit(128 + signal.SIGTERM)
         return result
 
     async def _ended(self) -> None:

@@ -101,6 +101,7 @@ class Type:
     text: Quoted
     into: Target | None = None
     replace: bool = False  # replace the present text ("set the name to X") instead of adding to it
+    empty: bool = False  # of a recipe: only into a field that is empty
 
 
 @dataclass(frozen=True, slots=True)

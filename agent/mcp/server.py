@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Literal
 
 from mcp.server.mcpserver import Context, Image, MCPServer
@@ -142,6 +143,8 @@ class DesktopTools:
 
     async def undo(self, run: str, context: "Context[Any, Any]") -> Any:
         """Put back the settings and files that a run changed, after asking the person. `run` is its name, or "last"."""
+        if Path(run).name != run:
+            raise UsageError(f"{run!r} is not the name of a run.", "The resource runs lists them.")
 
         async def work(call: Call) -> list[str]:
             async with self._turn(call):

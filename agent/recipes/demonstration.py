@@ -270,6 +270,7 @@ class Notes:
         seen = self._seen()
         ask = self._elements.focused if at is None else partial(self._elements.at, at)
         element = prompt = _of_window(_patiently(ask, _PROMPT), window)
+        before = self._deed
         self.flush()
         outline = seen.outline if seen is not None else None
         if at is not None:
@@ -285,6 +286,9 @@ class Notes:
             seen_window = next((one for one in seen.outline.windows if one.box.contains(at)), None)
             if seen_window is not None and seen_window.app == window.app:
                 window = replace(window, title=seen_window.title)
+        if isinstance(action, PressKeys) and window is not None:
+            window = _pressed_in(window, seen, before, fresh=seen is not None and seen.began > self._changed)
+            element = None if element is not None and element.window not in ("", window.title) else element
         self._deed = _Deed(action, seen, element, described, window, time.monotonic())
 
     def flush(self) -> None:
@@ -309,6 +313,19 @@ class Notes:
             elements=(deed.element,) if deed.element is not None else (), aim=aim, described=deed.described,
         ))  # fmt: skip
         self._emit(events.StepFinished(step, None, None, None, {}))
+
+
+def _pressed_in(window: Window, seen: _Seen | None, before: _Deed | None, *, fresh: bool) -> Window:
+    """Return the window that got a key: what the key opens or closes may have changed which one is in front."""
+    if fresh and seen is not None:
+        front = next((one for one in seen.outline.windows if one.active), None)
+        return replace(window, title=front.title) if front is not None and front.app == window.app else window
+    typed = before is not None and isinstance(before.action, TypeText)  # typing opens no window
+    return before.window if before is not None and typed and _is_of(before.window, window) else window  # type: ignore[return-value]
+
+
+def _is_of(one: Window | None, other: Window) -> bool:
+    return one is not None and one.app == other.app
 
 
 def _patiently(ask: Callable[[], T], seconds: float) -> T:

@@ -62,6 +62,7 @@ class TypeStep(_Model):
     text: str
     into: Thing | None = None
     replace: bool = False
+    empty: bool = False
     window: str = Field("", alias="in")
 
 
@@ -127,7 +128,7 @@ class Step(_Model):
         if (typed := self.type) is not None:
             into = typed.into.target if typed.into is not None else None
             near = tuple(typed.into.near) if typed.into is not None else ()
-            return Part(Type(typed.text, into, typed.replace), typed.window, near)
+            return Part(Type(typed.text, into, typed.replace, typed.empty), typed.window, near)
         if self.press is not None:
             return Part(Press(chord(self.press.keys)), self.press.window)
         if self.scroll is not None:

@@ -225,7 +225,8 @@ def _step(deeds: list[_Deed], after: list[_Deed]) -> _Json:
         case OpenApp(name):
             return {"open": name}
         case TypeText(text):
-            return {"type": {"text": text, **_field(deed), **({"replace": True} if _replaces(deeds) else {})}}
+            more = {"replace": True} if _replaces(deeds) else {"empty": True} if _is_empty_page(deed) else {}
+            return {"type": {"text": text, **_field(deed), **more}}
         case PressKeys(keys):
             return {"press": {"keys": "+".join(keys), **_in(window)}}
         case Scroll(_, dx, dy):
@@ -266,6 +267,14 @@ def _puts_the_cursor(deed: _Deed, box: BoxRecord | None) -> bool:
         return False
     shot = deed.shot()
     return shot is None or not _is_blank(*shot, box.region)
+
+
+def _is_empty_page(deed: _Deed) -> bool:
+    """Return whether a text went into a field of several lines that was empty."""
+    element, shot = deed.element, deed.shot()
+    if element is None or element.box is None or element.role not in _FIELDS - {"terminal"} or shot is None:
+        return False
+    return element.box.height >= _LINES and _is_blank(*shot, element.box.region)
 
 
 def _is_blank(shot: "Image", size: Size, box: Region) -> bool:
@@ -343,18 +352,45 @@ def _expected(bundle: Bundle) -> list[_Json]:
     return expected[:_MOST_EXPECTED]
 
 
-def _put(old: str, new: str, text: str) -> str:
-    return text.replace(old, new)
-
-
 def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
-    """Replace texts with parameters, the longest first, and masked texts with secret ones."""
+    """Replace texts with parameters, the longest first, and masked texts with secret ones.
+
+    In what was typed they are replaced anywhere; elsewhere where they stand as words. Keys and roles, and settings that
+    become something else, stay as they are.
+    """
     kept: _Json = {name: {"default": text} for name, text in parameters.items()}
     typed = [step["type"] for step in data["steps"] if "type" in step]
-    for name, text in sorted(parameters.items(), key=lambda one: -len(one[1])):
+    for name, text in parameters.items():
         if not text or not any(text in step["text"] for step in typed):
             raise UsageError(f"The run typed no {text!r}, which is to become {{{name}}}.", "Write what it typed.")
-        data = each_text(data, partial(_put, text, f"{{{name}}}"))
+    if parameters:
+        of = {text: f"{{{name}}}" for name, text in parameters.items()}
+        longest = "|".join(map(re.escape, sorted(of, key=len, reverse=True)))
+        anywhere, words = re.compile(longest), re.compile(rf"(?<!\w)(?:{longest})(?!\w)")
+
+        def put(pattern: re.Pattern[str], value: _Json) -> _Json:
+            filled: _Json = each_text(value, lambda text: pattern.sub(lambda found: of[found[0]], text))
+            return filled
+
+        def kept_in(thing: _Json) -> _Json:
+            """The parts of a target that parameters leave alone."""
+            return {key: thing[key] for key in ("role", "picture", "button", "keys") if key in thing}
+
+        for step in data["steps"]:
+            for kind, value in step.items():
+                if kind == "open":
+                    step[kind] = words.sub(lambda found: of[found[0]], value)
+                elif kind == "type":
+                    text, into = anywhere.sub(lambda found: of[found[0]], value["text"]), value.get("into")
+                    step[kind] = {**put(words, value), "text": text}
+                    step[kind] |= {"into": {**put(words, into), **kept_in(into)}} if into else {}
+                elif isinstance(value, dict):
+                    step[kind] = {**put(words, value), **kept_in(value)}
+        data["expect"] = [
+            {**one, "becomes": of.get(one["becomes"], one["becomes"])} if "setting" in one else put(words, one)
+            for one in data["expect"]
+        ]
+        data["instruction"] = words.sub(lambda found: of[found[0]], data["instruction"])
     secrets = [step["type"] for step in data["steps"] if "type" in step and MASK.search(step["type"]["text"])]
     for number, step in enumerate(secrets, 1):
         name = "secret" if len(secrets) == 1 else f"secret_{number}"

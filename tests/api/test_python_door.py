@@ -112,6 +112,18 @@ def test_a_second_desktop_is_refused_while_one_is_used(tmp_path: Path) -> None:
         assert desk.look().image.size == (1280, 800)
 
 
+def test_a_second_desktop_is_refused_without_with_too(tmp_path: Path) -> None:
+    one, other = mai_agent.sandbox(runs=tmp_path), mai_agent.sandbox(runs=tmp_path)
+    try:
+        assert one.look().image.size == (1280, 800)
+        for use in (other.look, lambda: other.type("typed for the other"), lambda: other.sandbox):
+            with pytest.raises(mai_agent.MaiError, match="uses a desktop already"):
+                use()
+    finally:
+        one.close()
+        other.close()
+
+
 def test_a_closed_desktop_says_so() -> None:
     desk = mai_agent.sandbox(sandbox_size="800x600")
     desk.close()

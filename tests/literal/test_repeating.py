@@ -249,6 +249,40 @@ def test_a_text_goes_into_its_field():
     assert actions(follow(form("", "focused"), form("Bread", "focused"), parts=[part]))[0] == "type"
 
 
+def test_a_text_that_was_typed_into_an_empty_page_goes_into_no_other_text():
+    def page(value):
+        return screen(element("text", "", y=100, value=value, states={"editable", "multi line"}))
+
+    part = Part(Type("good day", Target("", "text", inside="Settings"), empty=True))
+    replies = follow(page("my important letter"), stays=True, parts=[part])
+    assert "type" not in actions(replies)
+    assert "it was empty when this was recorded, and “Settings” holds a text" in said(replies)
+    assert "type" in actions(follow(page(""), page("good day"), parts=[part]))
+
+
+def test_what_is_no_number_is_not_typed_as_one():
+    count = element("spin button", "Count", y=200, w=120, value="4", states={"editable", "focused"})
+    part = Part(Type("abc", Target("Count", "spin button", inside="Settings"), replace=True))
+    replies = follow(screen(count), stays=True, parts=[part])
+    assert "type" not in actions(replies)
+    assert "“abc” is no number" in said(replies)
+
+
+def test_a_setting_that_became_something_else_is_told():
+    other = [setting(THEME.what, "Dark", "Light")]
+    replies = follow(screen(save()), screen(save(), changes=other), expected=[THEME], stays=True)
+    assert "this changed otherwise: setting xfconf xsettings /Net/ThemeName: Dark -> Light" in said(replies)
+    assert "unless it was so before" not in said(replies)
+
+
+def test_of_two_windows_with_one_title_the_one_in_front_is_meant():
+    front = ShownWindow("Settings", "settings", Region(0, 0, 300, 300), active=True)
+    behind = ShownWindow("Settings", "settings", Region(400, 0, 300, 300))
+    one, other = save(x=100, y=100), save(x=500, y=100)
+    first, *_ = follow(screen(one, other, windows=[front, behind]), stays=True)
+    assert call_of(first) == {"action": "click", "coordinate": [150, 110]}
+
+
 def test_a_number_is_typed_beside_its_buttons_and_is_told_only_when_the_field_is_left():
     def form(value, *states):
         return screen(element("spin button", "Count", y=200, w=120, value=value, states={"editable", *states}))

@@ -1,19 +1,21 @@
 """What a person does becomes steps with what they went to."""
 
 import subprocess
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from stubs.display import PlainDisplay
 
 from agent.core.actions import Click, Drag, PressKeys, Scroll, TypeText
-from agent.core.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint, Region, Size
 from agent.desktop.protocol.elements import FieldText
 from agent.desktop.protocol.input_log import ButtonPressed, ButtonReleased, KeyPressed, WheelTurned
 from agent.desktop.protocol.windows import Window
 from agent.events.run_events import Acted
 from agent.recipes.demonstration import Notes
-from agent.screen.outline import Element
+from agent.screen.outline import Element, Outline, ShownWindow
 
 HERE = DesktopPoint(20, 20)
 FIELD = Element(1, "text", "Title", Region(0, 0, 100, 30), window="Notes")
@@ -104,6 +106,36 @@ def test_a_click_did_not_go_to_what_it_brought_up_in_its_place(app, told):
     notes.flush()
     [acted] = desk.acted
     assert [element.name for element in acted.elements] == told
+
+
+@pytest.mark.parametrize(("fresh", "window"), [(True, "Notes"), (False, "Save As")])
+def test_a_key_was_pressed_in_the_window_that_was_in_front_before_it(fresh, window):
+    """The key opens a dialog at once, and the window manager and the focus tell that one."""
+    desk = Desk()
+    dialog = Window(2, "Save As", "Notes.py", None)
+    desk.active, desk.focused = lambda: dialog, lambda: replace(FIELD, window="Save As")
+    shown = ShownWindow("Notes", "Notes.py", Region(0, 0, 300, 300), active=True)
+    look = SimpleNamespace(
+        outline=Outline(Size(400, 300), (), (shown,)), began=time.monotonic() if fresh else -1.0, frame=None
+    )
+    notes = Notes(lambda: look, lambda _: False, desk, desk, desk.emit)
+    notes.handle(KeyPressed("s", held=("ctrl",)))
+    notes._deed.seen = None
+    notes.flush()
+    [acted] = desk.acted
+    assert acted.aim.window == window
+    assert [element.window for element in acted.elements] == ([] if fresh else [window])
+
+
+def test_enter_after_a_text_went_to_the_window_that_got_the_text():
+    desk = Desk(shown="Bread")
+    notes = desk.notes()
+    for one in keys("Bread"):
+        notes.handle(one)
+    desk.active = lambda: Window(1, "Documents", "Notes.py", None)  # the dialog has closed
+    notes.handle(KeyPressed("enter"))
+    notes.flush()
+    assert [acted.aim.window for acted in desk.acted] == ["Notes", "Notes"]
 
 
 def test_x11_reports_clicks_wheel_keys_and_chords_by_their_names():

@@ -275,7 +275,7 @@ def test_a_click_into_an_empty_text_only_gives_it_the_focus(tmp_path, text):
             recipe_of(Bundle(tmp_path, run.run, steps), {})
     else:
         [step] = recipe_of(Bundle(tmp_path, run.run, steps), {}).model_dump(by_alias=True, exclude_unset=True)["steps"]
-        assert step == {"type": {"text": "Bread", "into": INTO}}
+        assert step == {"type": {"text": "Bread", "into": INTO, "empty": True}}
 
 
 def test_a_picture_that_the_screen_shows_twice_is_not_kept(tmp_path):
@@ -301,6 +301,22 @@ def test_typed_texts_become_parameters_everywhere():
     assert [one.expected.what for one in recipe.expect] == ["~/{title}.txt", "dconf /a"]
     with pytest.raises(UsageError, match="typed no 'Milk'"):
         recipe_of(run, {"title": "Milk"})
+
+
+def test_a_parameter_replaces_words_and_no_letters_of_names_keys_and_other_values():
+    changes = [{"kind": "setting", "what": "dconf /names", "before": "1", "after": "[Workspace 1, Workspace 6]"}]
+    run = bundle(
+        click(element("push button", "Save 6")), typing("6 of e"), key("ctrl", "e"),
+        changes=changes, instruction="give me 6 workspaces",
+    )  # fmt: skip
+    recipe = recipe_of(run, {"n": "6", "letter": "e"})
+    data = recipe.model_dump(by_alias=True, exclude_unset=True)
+    assert data["steps"][0]["click"]["name"] == "Save {n}"
+    assert data["steps"][0]["click"]["role"] == "push button"
+    assert data["steps"][1]["type"]["text"] == "{n} of {letter}"
+    assert data["steps"][2]["press"]["keys"] == "ctrl+e"
+    assert data["expect"] == [{"setting": "dconf /names", "becomes": "[Workspace 1, Workspace 6]"}]
+    assert data["instruction"] == "give me {n} workspaces"
 
 
 def test_a_masked_text_is_asked_for_each_time():

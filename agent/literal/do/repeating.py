@@ -107,10 +107,19 @@ def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change]
         return Already(f"nothing was to be changed: {already.words}")
     if missing := [one for one in expected if one not in found]:
         text = "; ".join(f"{one.kind} {one.what} -> {one.becomes}" for one in missing)
-        return Done(f"all steps are done, but nothing shows what they were to change (unless it was so before): {text}",
-                    verified=False)  # fmt: skip
+        wrong = [each for each in new_changes(known, now.changes) if any(_is_contrary(each, one) for one in missing)]
+        but = f"this changed otherwise: {wrong[0]}; it was to be" if wrong else (
+            "nothing shows what they were to change (unless it was so before):"
+        )  # fmt: skip
+        return Done(f"all steps are done, but {but} {text}", verified=False)
     text = "; ".join(map(str, found.values()))
     return Done(text if len(found) == 1 else f"as expected: {text}")
+
+
+def _is_contrary(change: Change, expected: goals.Expected) -> bool:
+    """Whether a setting that was to change became something else: a switch that was on already."""
+    same = (change.kind, change.what) == (expected.kind, expected.what) == ("setting", change.what)
+    return same and (change.after or "") != expected.becomes
 
 
 def _is_as_expected(change: Change, expected: goals.Expected) -> bool:
@@ -207,9 +216,13 @@ def _type_into(now: Now, goal: goals.Type, near: Sequence[str]) -> Pursuit:
     """Focus a field unless it has the focus, and type into it."""
     assert goal.into is not None
     found = yield from _find(now, goal.into, near, FIELDS | {"spin button", "combo box"})
+    if goal.empty and (found.value or "").strip():
+        raise StuckError(f"it was empty when this was recorded, and “{found.window or found.app}” holds a text")
     if "focused" not in found.states:
         yield now.click(f"Focus {describe_target(goal.into)}: click it.", found, main=False)
     if found.role == "spin button":  # it reports the number only when it loses the focus, in a later step
+        if not any(map(str.isdigit, goal.text)):
+            raise StuckError(f"“{goal.text}” is no number")
         if goal.replace:
             yield Step.press("Select what stands there, to replace it.", "ctrl+a")
         typed = yield Step.type(f"Type {goal.text}.", goal.text, main=True)

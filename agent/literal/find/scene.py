@@ -87,7 +87,11 @@ class Scene:
             return True
         if element.source == "words" and not element.window:
             return front.box.contains(element.box.middle)
-        return element.window == front.title and (not element.app or not front.app or element.app == front.app)
+        if element.window != front.title or (element.app and front.app and element.app != front.app):
+            return False
+        # Of two windows of one title, only the place tells which one it is in.
+        twins = sum((one.title, one.app) == (front.title, front.app) for one in self.windows)
+        return twins < 2 or front.box.contains(element.box.middle)
 
     def in_window(self, element: Element, window: ShownWindow) -> bool:
         """Return whether an element belongs to a window."""
