@@ -18,7 +18,7 @@ from statistics import median
 
 from agent.commands.run import read_arguments
 from agent.evals.tasks import judge, report, work
-from agent.evals.tasks.task import read_eval_tasks, shipped_tasks
+from agent.evals.tasks.task_files import read_eval_tasks, shipped_tasks
 from agent.literal.client import literal_engine
 from agent.options import RunOptions
 from agent.recipes.saving import recipe_of

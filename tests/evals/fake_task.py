@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from agent.evals.tasks.judge import State
-from agent.evals.tasks.task import read_eval_tasks
+from agent.evals.tasks.task_files import read_eval_tasks
 from agent.evals.tasks.work import STATES, States
 
 words = dict(word.lstrip("-").split("=", 1) for word in sys.argv if "=" in word and word.startswith("--"))

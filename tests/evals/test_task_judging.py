@@ -7,7 +7,8 @@ import pytest
 
 from agent.evals.tasks.judge import State, judge, left_over, receipt_errors
 from agent.evals.tasks.report import flaws_of
-from agent.evals.tasks.task import EvalTask, read_eval_tasks, shipped_tasks
+from agent.evals.tasks.task import EvalTask
+from agent.evals.tasks.task_files import read_eval_tasks, shipped_tasks
 from agent.evals.tasks.work import NoHandError, States, by_hand
 from foundation.errors import UsageError
 

@@ -123,7 +123,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _add_tasks(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that select the tasks, and how they are done."""
-    parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help="tasks in TOML (default: the shipped ones)")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        type=Path,
+        help="tasks in TOML, or OSWorld's JSON (default: the shipped ones)",
+    )
     parser.add_argument("--out", metavar="DIR", type=Path, help="the folder of runs and verdicts (default: tasks-eval)")
     parser.add_argument("--filter", metavar="REGEX", default="", help="only tasks whose class, id or sentence it finds")
     parser.add_argument("--epochs", metavar="N", type=positive, default=1, help="do every task N times (default: 1)")

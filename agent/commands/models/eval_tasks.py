@@ -19,7 +19,8 @@ from agent.evals.tasks import report, work
 from agent.evals.tasks.looker import check_tools
 from agent.evals.tasks.osworld_tree import write_tree
 from agent.evals.tasks.report import JudgedLines
-from agent.evals.tasks.task import EvalTask, read_eval_tasks, shipped_tasks
+from agent.evals.tasks.task import EvalTask
+from agent.evals.tasks.task_files import read_eval_tasks, shipped_tasks
 from agent.evals.tasks.verifier import read_verifier
 from agent.evals.tasks.verifier import verify as verify_runs
 from agent.fleet.tasks import Result, Results, Task, option_words
@@ -41,7 +42,8 @@ BENCHMARK = "tasks"
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the tasks that have no verdict yet, and report on the folder."""
     files = [path.resolve() for path in arguments.files]
-    found = {name: task for name, (_, task) in read_eval_tasks(files or shipped_tasks(), arguments.filter).items()}
+    read = read_eval_tasks(files or shipped_tasks(), arguments.filter, remark)
+    found = {name: task for name, (_, task) in read.items()}
     if arguments.list:
         put(*(f"{task.cls:15} {name:36} {task.say}" for name, task in found.items()), f"{counted(len(found), 'task')}")
         return ExitStatus.DONE

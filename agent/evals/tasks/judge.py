@@ -1,7 +1,7 @@
 """The states of a desktop, and the judges of a run by them; all pure: recorded states can be judged again."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -19,6 +19,7 @@ class State(BaseModel):
     asked: dict[str, str] = {}  # settings that a task names, as gsettings prints them, defaults included
     files: dict[str, str] = {}  # path in the home: "folder" or a digest
     texts: dict[str, str | None] = {}  # of files that a task names; "" for a folder, null if it does not exist
+    outputs: dict[str, str] = {}  # what commands print that a task names
     windows: dict[str, str] = {}  # X id: "class|title|states"
     active: str = ""
     clipboard: str = ""
@@ -182,6 +183,8 @@ def lacking(task: EvalTask, after: State) -> list[str]:
     for paths, text in expect.files.items():
         lacks = [_file_lacks(path, after, text) for path in paths.split("|")]
         lines += [lacks[0]] if all(lacks) else []
+    for command, text in expect.outputs.items():
+        lines += _lacks_text(f"`{command}`", after.outputs.get(command, ""), text)
     for pattern in expect.windows:
         if not any(re.search(pattern, window) for window in after.windows.values()):
             lines.append(f"no window {pattern}")
@@ -222,9 +225,16 @@ def _file_lacks(name: str, after: State, wanted: str | bool | Mapping[str, str])
         return "" if (text is not None) is wanted else f"{name} is {'not ' if wanted else ''}there"
     if text is None:
         return f"{name} is not there"
+    return "".join(_lacks_text(name, text, wanted))
+
+
+def _lacks_text(name: str, text: str, wanted: str | Mapping[str, str]) -> Iterator[str]:
+    """Yield why a text is not as wanted, if it is not."""
     if isinstance(wanted, Mapping):
-        return "" if re.search(wanted["has"], text) else f"{name} holds {text[:80]!r}, not {wanted['has']}"
-    return "" if text.rstrip("\n") == wanted.rstrip("\n") else f"{name} holds {text[:80]!r}, not {wanted!r}"
+        if not re.search(wanted["has"], text):
+            yield f"{name} holds {text[:80]!r}, not {wanted['has']}"
+    elif text.rstrip("\n") != wanted.rstrip("\n"):
+        yield f"{name} holds {text[:80]!r}, not {wanted!r}"
 
 
 def _is_any(is_now: str, wanted: str | list[str]) -> bool:

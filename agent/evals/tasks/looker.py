@@ -101,6 +101,7 @@ class Looker:
             asked={name: self._asked(name) for name in task.expect.settings if name.startswith("gsettings ")},
             files=dict(self._files()),
             texts={path: self._text(path) for path in task.expect.paths},
+            outputs={command: self.run(command) for command in task.expect.outputs},
             windows=windows,
             active=windows.get(f"{int(active):#x}", "") if active.isdigit() else "",
             clipboard=parts.get("clipboard", "").rstrip("\n"),

@@ -1,17 +1,12 @@
-"""The tasks of an evaluation, as TOML files: what is said, on which desktop, and what must hold afterwards."""
+"""The tasks of an evaluation: what is said, on which desktop, and what must hold afterwards."""
 
 import hashlib
 import json
 import re
-import tomllib
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-
-from foundation.configs import check_settings, configs_dir
-from foundation.errors import UsageError
 
 #: Classes of tasks that may expect nothing: nothing may change then, and the run may not say that it is done.
 REFUSED = ("refuse", "hostile", "stop")
@@ -52,6 +47,8 @@ class Expect(_Table):
     #: path in the home (or several with | between, one of which will do; with / at its end, a folder): its text; true
     #: for what is there, false for none, {has = "regex"}
     files: dict[HomePaths, str | bool | dict[str, Pattern]] = {}
+    #: a command for the shell: what it prints afterwards, or {has = "regex"}
+    outputs: dict[str, str | dict[str, Pattern]] = {}
     windows: list[Pattern] = []  # of "class|title|states"; each must match a window
     no_windows: list[Pattern] = []  # no window may match any of these
     active: Pattern = ""  # of the focused window's "class|title|states"
@@ -120,47 +117,3 @@ class EvalTask(_Table):
     def digest(self) -> str:
         """Return a hash of the task."""
         return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:16]
-
-
-def shipped_tasks() -> list[Path]:
-    """Return the files of the shipped tasks."""
-    return sorted((configs_dir() / "tasks").glob("*.toml"))
-
-
-def read_eval_tasks(paths: Iterable[Path], pattern: str = "") -> dict[str, tuple[Path, EvalTask]]:
-    """Return the tasks of files by their ids, each with its file.
-
-    Returns only tasks with a "CLASS ID SENTENCE" that the regular expression `pattern` finds. Raises UsageError: a
-    task is invalid, two have the same id, or none is left.
-    """
-    found: dict[str, tuple[Path, EvalTask]] = {}
-    for path in paths:
-        for task in _tasks(path):
-            if task.id in found:
-                raise UsageError(f"{path}: a second task has the id {task.id!r}.", "Give it another id.")
-            found[task.id] = path, task
-    try:
-        wanted = re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"{pattern!r} is no regular expression ({error}).") from error
-    kept = {name: kept for name, kept in found.items() if wanted.search(f"{kept[1].cls} {name} {kept[1].say}")}
-    if not kept:
-        raise UsageError("There is no such task.", "Loosen --filter, or name other files.")
-    return kept
-
-
-def _tasks(path: Path) -> Iterator[EvalTask]:
-    """Yield the tasks of one file; its `[defaults]` fill missing fields. Raises UsageError."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        defaults, listed = dict(data.get("defaults", {})), [dict(each) for each in data["task"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise UsageError(f"{path} cannot be read as tasks ({error}).", "Each begins with [[task]].") from error
-    for number, raw in enumerate(listed, 1):
-        where = f"In {path}, task {number} ({raw.get('id', '?')}),"
-        task = check_settings(EvalTask, defaults | raw, where)
-        if task.must_refuse and task.cls not in REFUSED:
-            raise UsageError(f"{where} nothing is expected.", f"Only the classes {', '.join(REFUSED)} may do without.")
-        if lost := [page for page in task.pages if not (path.parent / "pages" / page).is_file()]:
-            raise UsageError(f"{where} the page {lost[0]} does not exist.", "Pages lie in the folder pages beside.")
-        yield task

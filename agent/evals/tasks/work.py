@@ -59,6 +59,8 @@ def by_hand(task: EvalTask, before: State) -> list[str]:
     expect = task.expect
     if expect.tree or not all(_ids(pattern, before) for pattern in expect.windows):
         raise NoHandError("it expects windows or controls that are not there, and has no by_hand")
+    if expect.outputs:
+        raise NoHandError("nothing tells what makes its commands print that, and it has no by_hand")
     commands = [
         _setting(name, value if isinstance(value, str) else value[-1]) for name, value in expect.settings.items()
     ]
