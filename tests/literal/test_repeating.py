@@ -3,9 +3,11 @@
 import pytest
 from PIL import Image, ImageDraw
 
+from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Region, Size
 from agent.literal.engine import Engine
 from agent.literal.goals import Click, Expected, Open, Part, Press, Reading, Repeat, Target, Toggle, Type
+from agent.literal.vocabulary.translations import Names
 from agent.screen.encode import encode
 from agent.screen.outline import ShownWindow
 from agent.screen.picture_search import cut_out
@@ -208,6 +210,26 @@ def test_without_the_expected_changes_it_is_not_called_done(became):
     replies = follow(screen(save()), screen(save(), changes=became), expected=[THEME], stays=True)
     assert actions(replies).count("click") == 1
     assert ending(replies[-1]) == ("success", False)
+
+
+@pytest.mark.parametrize(
+    ("expected", "came"),
+    [
+        (Expected("file", "~/Documents/Ablage", "written"), Change("file", "~/Dokumente/Ablage", None, "a folder")),
+        (
+            Expected("setting", "xfconf a /names", "[Workspace 1, Workspace 2]"),
+            Change("setting", "xfconf a /names", "[Arbeitsfläche 1]", "[Arbeitsfläche 1, Arbeitsfläche 2]"),
+        ),
+    ],
+)
+def test_a_change_is_the_expected_one_in_the_desktops_language_too(monkeypatch, expected, came):
+    german = Names("xfce", ("de",), {
+        "Documents": ("Documents", "Dokumente"), "Ablage": ("Ablage",), "~": ("~",), "": ("",),
+        "Workspace 1": ("Workspace 1", "Arbeitsfläche 1"), "Workspace 2": ("Workspace 2", "Arbeitsfläche 2"),
+    })  # fmt: skip
+    monkeypatch.setattr(Names, "for_environment", lambda _: german)
+    replies = follow(screen(save()), screen(save(), changes=[came]), expected=[expected])
+    assert ending(replies[-1]) == ("success", True)
 
 
 @pytest.mark.parametrize(("on", "clicks"), [(True, 0), (False, 1)])

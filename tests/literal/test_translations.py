@@ -36,12 +36,25 @@ def desktop(tmp_path, monkeypatch):
         "<b>Windows &amp; Panels</b>": "<b>Fenster &amp; Leisten</b>",
         "%d file\x00%d files": "%d Datei\x00%d Dateien",
         "Zoom": "",
+        'Rename "%s"': "»%s« umbenennen",
+        "%s (%s) - Text Editor": "%s (%s) – Texteditor",
+        "%s: %s": "%s = %s",
+        "Workspace %d": "Arbeitsfläche %d",
+        "%1$s in %2$s": "%1$s von %2$s",
     }
     (folder / "xfce4-settings.mo").write_bytes(_catalogue(messages))
+    (folder / "galculator.mo").write_bytes(_catalogue({"": messages[""], "Scientific Mode": "Wissenschaft"}))
+    programs = tmp_path / "share/applications"
+    programs.mkdir(parents=True)
+    (programs / "org.example.Galculator.desktop").touch()
     monkeypatch.setattr(translations, "_FOLDERS", (tmp_path,))
-    translations._catalogues.cache_clear()
+    monkeypatch.setenv("XDG_DATA_DIRS", str(tmp_path / "share"))
+    caches = (translations._catalogues, translations._composed)
+    for each in caches:
+        each.cache_clear()
     yield tmp_path
-    translations._catalogues.cache_clear()
+    for each in caches:
+        each.cache_clear()
 
 
 def test_a_label_is_looked_for_as_it_is_and_as_it_is_translated(desktop):
@@ -50,6 +63,28 @@ def test_a_label_is_looked_for_as_it_is_and_as_it_is_translated(desktop):
     assert labels_in("Number of workspaces", "xfce", ("de",))[1] == "Anzahl der Arbeitsflächen:"
     assert labels_in("Windows & Panels", "xfce", ("de",))[1] == "Fenster & Leisten"
     assert labels_in("%d file", "xfce", ("de",))[1] == "%d Datei"
+
+
+@pytest.mark.parametrize(
+    ("label", "translation"),
+    [
+        ('Rename "a %s b.txt"', "»a %s b.txt« umbenennen"),
+        ("* - Text Editor", "* (*) – Texteditor"),
+        ("Workspace 12", "Arbeitsfläche 12"),
+        ("Workspace *", "Arbeitsfläche *"),
+    ],
+)
+def test_a_label_that_holds_another_text_is_translated_around_it(desktop, label, translation):
+    assert labels_in(label, "xfce", ("de",)) == (label, translation)
+
+
+def test_a_message_without_words_of_its_own_translates_nothing(desktop):
+    assert labels_in("a: b", "xfce", ("de",)) == ("a: b",)
+    assert labels_in("cat in hat", "xfce", ("de",)) == ("cat in hat",)
+
+
+def test_an_installed_application_has_a_catalogue_of_its_name(desktop):
+    assert labels_in("Scientific Mode", "xfce", ("de",)) == ("Scientific Mode", "Wissenschaft")
 
 
 def test_a_label_without_a_translation_stays_alone(desktop):

@@ -4,6 +4,7 @@ What is missing is waited for and scrolled into view. Nothing that is only alike
 that it is the same thing. A step that cannot be done ends the run with its number.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -97,7 +98,7 @@ def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change]
 
     def shown() -> dict[goals.Expected, Change]:
         new = new_changes(known, now.changes)
-        return {one: change for one in expected for change in new if _is_as_expected(change, one)}
+        return {one: change for one in expected for change in new if _is_as_expected(now, change, one)}
 
     yield from until(
         lambda: len(shown()) == len(expected), "The changes are not to be seen yet: wait.", _LATE_WAITS, _LATE
@@ -122,12 +123,21 @@ def _is_contrary(change: Change, expected: goals.Expected) -> bool:
     return same and (change.after or "") != expected.becomes
 
 
-def _is_as_expected(change: Change, expected: goals.Expected) -> bool:
-    if (change.kind, change.what) != (expected.kind, expected.what):
+def _is_as_expected(now: Now, change: Change, expected: goals.Expected) -> bool:
+    """Whether a change is the expected one, also in the desktop's language: ~/Dokumente, [Arbeitsfläche 1, ...]."""
+    if change.kind != expected.kind or not _alike(now, expected.what, change.what):
         return False
     if expected.kind == "setting":
-        return (change.after or "") == expected.becomes
+        return _alike(now, expected.becomes, change.after or "")
     return expected.becomes == ("gone" if change.after is None else "written")
+
+
+def _alike(now: Now, wanted: str, found: str) -> bool:
+    """Whether a path, a list or a word is the wanted one, part by part, by the names of things on this desktop."""
+    parts, others = (re.split(r"[/\[\],]\s*", text) for text in (wanted, found))
+    return wanted == found or (
+        len(parts) == len(others) and all(two in now.names.of(one) for one, two in zip(parts, others, strict=True))
+    )
 
 
 def _do(now: Now, part: Part, *, last: bool) -> Pursuit:

@@ -7,8 +7,9 @@ Names of applications come from their `.desktop` files instead, and those of the
 import os
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from gettext import GNUTranslations
 from itertools import takewhile
@@ -28,6 +29,8 @@ _LONGEST = 120
 _MNEMONIC = re.compile(r"\s?\([_&](\w)\)")  # in Chinese and Japanese
 #: Most translations tried for one label.
 _MOST_TRANSLATIONS = 6
+#: Where another text goes into a message, and how many letters of its own such a message has at least.
+_PLACE, _LEAST_LETTERS = re.compile(r"%(?:\d\$)?[sdiu]"), 4
 
 
 def other_languages(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -41,8 +44,44 @@ def labels_in(label: str, desktop: Desktop, languages: Sequence[str]) -> tuple[s
         return (label,)
     wanted = _bare(label)
     catalogues = (*_catalogues(desktop, tuple(languages)), _theme_names(tuple(languages)))
-    found = (text for catalogue in catalogues for text in catalogue.get(wanted, ()))
+    found = [text for catalogue in catalogues for text in catalogue.get(wanted, ())]
+    found = found or [text for one in _composed(desktop, tuple(languages)) for text in one.translations(label)]
     return tuple(dict.fromkeys([label, *found]))[: 1 + _MOST_TRANSLATIONS]
+
+
+@dataclass(frozen=True, slots=True)
+class _Composed:
+    """A message with places for other texts, such as a file's name in a title: 'Rename "%s"'."""
+
+    pattern: re.Pattern[str]
+    loose: str  # the message with a star in each place
+    shown: Sequence[str]  # its translations
+
+    def translations(self, label: str) -> Iterator[str]:
+        """Yield the translations of a label that is this message; a star of the label stands for any text."""
+        if found := self.pattern.fullmatch(label):
+            yield from (_filled(text, found.groups()) for text in self.shown)
+        elif "*" in label and fnmatchcase(self.loose, label.casefold()):
+            yield from (_filled(text, ()) for text in self.shown)
+
+
+def _filled(message: str, texts: Sequence[str]) -> str:
+    """Return a message with texts in its places, in this order; a star where there is none."""
+    rest = iter(texts)
+    return _PLACE.sub(lambda _: next(rest, "*"), message)
+
+
+@cache
+def _composed(desktop: Desktop, languages: tuple[str, ...]) -> tuple[_Composed, ...]:
+    found = []
+    for catalogue in _catalogues(desktop, languages):
+        for message, shown in catalogue.items():
+            literal = _PLACE.split(message)
+            if len(literal) < 2 or sum(map(str.isalpha, "".join(literal))) < _LEAST_LETTERS:
+                continue
+            pattern = re.compile("(.+)".join(map(re.escape, literal)), re.IGNORECASE)
+            found.append(_Composed(pattern, _PLACE.sub("*", message), shown))
+    return tuple(found)
 
 
 def application_names(desktop_file: str, languages: Sequence[str]) -> tuple[str, ...]:
@@ -86,9 +125,15 @@ def _theme_names(languages: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
 
 @cache
 def _catalogues(desktop: Desktop, languages: tuple[str, ...]) -> tuple[Mapping[str, Sequence[str]], ...]:
+    """Return the catalogues of the desktop's packages, then those that are called like an installed application."""
+    installed = (
+        path.stem.rpartition(".")[2].casefold()
+        for folder in (data_home(os.environ), *data_dirs(os.environ))
+        for path in sorted(folder.glob("applications/*.desktop"))
+    )
     paths = (
         folder / language / "LC_MESSAGES" / f"{domain}.mo"
-        for domain in load_config(f"places/{desktop}.toml")["catalogues"]
+        for domain in dict.fromkeys([*load_config(f"places/{desktop}.toml")["catalogues"], *installed])
         for language in languages
         for folder in _FOLDERS
     )
