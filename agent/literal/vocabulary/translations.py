@@ -45,7 +45,7 @@ def labels_in(label: str, desktop: Desktop, languages: Sequence[str]) -> tuple[s
     wanted = _bare(label)
     catalogues = (*_catalogues(desktop, tuple(languages)), _theme_names(tuple(languages)))
     found = [text for catalogue in catalogues for text in catalogue.get(wanted, ())]
-    found = found or [text for one in _composed(desktop, tuple(languages)) for text in one.translations(label)]
+    found += (text for one in _composed(desktop, tuple(languages)) for text in one.translations(label))
     return tuple(dict.fromkeys([label, *found]))[: 1 + _MOST_TRANSLATIONS]
 
 
