@@ -19,7 +19,7 @@ _WHAT = "an answer to a sample"
 
 
 def is_answer(line: Mapping[str, Any]) -> bool:
-    """Whether a line holds an answer, and not why there is none."""
+    """Whether a line holds an answer. Other lines tell why the model gave none."""
     return "error" not in line
 
 

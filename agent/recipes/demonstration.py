@@ -320,12 +320,9 @@ def _pressed_in(window: Window, seen: _Seen | None, before: _Deed | None, *, fre
     if fresh and seen is not None:
         front = next((one for one in seen.outline.windows if one.active), None)
         return replace(window, title=front.title) if front is not None and front.app == window.app else window
-    typed = before is not None and isinstance(before.action, TypeText)  # typing opens no window
-    return before.window if before is not None and typed and _is_of(before.window, window) else window  # type: ignore[return-value]
-
-
-def _is_of(one: Window | None, other: Window) -> bool:
-    return one is not None and one.app == other.app
+    if before is None or before.window is None or not isinstance(before.action, TypeText):
+        return window
+    return before.window if before.window.app == window.app else window  # typing opened no other window
 
 
 def _patiently(ask: Callable[[], T], seconds: float) -> T:

@@ -16,7 +16,7 @@ from agent.core.geometry import DesktopPoint, Region, Size
 from agent.core.roles import role_group
 from agent.literal.goals import DESKTOP
 from agent.literal.vocabulary.lexicon import letters_of
-from agent.recipes.recipe import VERSION, Recipe, each_text
+from agent.recipes.recipe import VERSION, Recipe
 from agent.record.read import Bundle
 from agent.record.records import BoxRecord
 from agent.record.redactor import MASK, Redactor
@@ -52,6 +52,8 @@ _PARTS = (
     re.compile(r"(?P<name>.+?) (?P<dash>[-–—])( .*)?", re.DOTALL),
 )
 _PATTERNS = ("* {dash} {name}", "{name} {dash}*")
+#: Values of a recipe that are no words of the person's.
+_FIXED = frozenset({"role", "picture", "button", "keys", "to", "direction", "setting"})
 _Json = dict[str, Any]
 
 
@@ -352,45 +354,36 @@ def _expected(bundle: Bundle) -> list[_Json]:
     return expected[:_MOST_EXPECTED]
 
 
-def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
-    """Replace texts with parameters, the longest first, and masked texts with secret ones.
+def _filled(data: _Json, of: Mapping[str, str]) -> _Json:
+    """Return a recipe with placeholders for texts: anywhere in what was typed, elsewhere where they stand as words."""
+    longest = "|".join(map(re.escape, sorted(of, key=len, reverse=True)))
+    anywhere, words = re.compile(longest), re.compile(rf"(?<!\w)(?:{longest})(?!\w)")
 
-    In what was typed they are replaced anywhere; elsewhere where they stand as words. Keys and roles, and settings that
-    become something else, stay as they are.
-    """
+    def put(value: Any, key: str = "") -> Any:
+        match value:
+            case dict():
+                return {name: put(one, name) for name, one in value.items()}
+            case list():
+                return [put(one, key) for one in value]
+            case str() if key == "becomes":
+                return of.get(value, value)
+            case str() if key not in _FIXED:
+                return (anywhere if key == "text" else words).sub(lambda found: of[found[0]], value)
+        return value
+
+    filled: _Json = put(data)
+    return filled
+
+
+def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
+    """Replace texts with parameters, and masked texts with secret ones."""
     kept: _Json = {name: {"default": text} for name, text in parameters.items()}
     typed = [step["type"] for step in data["steps"] if "type" in step]
     for name, text in parameters.items():
         if not text or not any(text in step["text"] for step in typed):
             raise UsageError(f"The run typed no {text!r}, which is to become {{{name}}}.", "Write what it typed.")
     if parameters:
-        of = {text: f"{{{name}}}" for name, text in parameters.items()}
-        longest = "|".join(map(re.escape, sorted(of, key=len, reverse=True)))
-        anywhere, words = re.compile(longest), re.compile(rf"(?<!\w)(?:{longest})(?!\w)")
-
-        def put(pattern: re.Pattern[str], value: _Json) -> _Json:
-            filled: _Json = each_text(value, lambda text: pattern.sub(lambda found: of[found[0]], text))
-            return filled
-
-        def kept_in(thing: _Json) -> _Json:
-            """The parts of a target that parameters leave alone."""
-            return {key: thing[key] for key in ("role", "picture", "button", "keys") if key in thing}
-
-        for step in data["steps"]:
-            for kind, value in step.items():
-                if kind == "open":
-                    step[kind] = words.sub(lambda found: of[found[0]], value)
-                elif kind == "type":
-                    text, into = anywhere.sub(lambda found: of[found[0]], value["text"]), value.get("into")
-                    step[kind] = {**put(words, value), "text": text}
-                    step[kind] |= {"into": {**put(words, into), **kept_in(into)}} if into else {}
-                elif isinstance(value, dict):
-                    step[kind] = {**put(words, value), **kept_in(value)}
-        data["expect"] = [
-            {**one, "becomes": of.get(one["becomes"], one["becomes"])} if "setting" in one else put(words, one)
-            for one in data["expect"]
-        ]
-        data["instruction"] = words.sub(lambda found: of[found[0]], data["instruction"])
+        data = _filled(data, {text: f"{{{name}}}" for name, text in parameters.items()})
     secrets = [step["type"] for step in data["steps"] if "type" in step and MASK.search(step["type"]["text"])]
     for number, step in enumerate(secrets, 1):
         name = "secret" if len(secrets) == 1 else f"secret_{number}"

@@ -30,7 +30,7 @@ class NotCarriedError(UsageError):
 
 
 def read_osworld_task(path: Path) -> EvalTask:
-    """Read a task file of OSWorld. Raises NotCarriedError; UsageError: it is none."""
+    """Read a task file of OSWorld. Raises NotCarriedError, or UsageError if the file is in another form."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         steps, judges = data.get("config") or [], data["evaluator"]

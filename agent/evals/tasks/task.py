@@ -44,8 +44,8 @@ class Expect(_Table):
     #: "xfconf CHANNEL /PROPERTY", "gsettings SCHEMA KEY" (or "SCHEMA:PATH KEY"), "kde FILE/GROUP/KEY": value as the
     #: desktop's tools print it ("/regex/" for anything that fits); "" for a property that is not set
     settings: dict[str, str | list[str]] = {}
-    #: path in the home (or several with | between, one of which will do; with / at its end, a folder): its text; true
-    #: for what is there, false for none, {has = "regex"}
+    #: path in the home: its text, true (it is there), false (it is not) or {has = "regex"}. A folder's path ends in /.
+    #: Of several paths with | between, one will do.
     files: dict[HomePaths, str | bool | dict[str, Pattern]] = {}
     #: a command for the shell: what it prints afterwards, or {has = "regex"}
     outputs: dict[str, str | dict[str, Pattern]] = {}

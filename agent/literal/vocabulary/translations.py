@@ -66,7 +66,7 @@ class _Composed:
 
 
 def _filled(message: str, texts: Sequence[str]) -> str:
-    """Return a message with texts in its places, in this order; a star where there is none."""
+    """Fill the places of a message with these texts, in order. Places that are left get a star."""
     rest = iter(texts)
     return _PLACE.sub(lambda _: next(rest, "*"), message)
 
