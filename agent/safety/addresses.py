@@ -88,6 +88,12 @@ def shows_other_site(text: str, url: str) -> bool:
     return bool(written and text_site and leads and text_site != leads and not leads.endswith(f".{text_site}"))
 
 
+def leaves_site(url: str, site: str) -> bool:
+    """Whether an address belongs to another owner than the site that shows it: docs.example.org is example.org's."""
+    leads = site_of(url)
+    return bool(leads and site) and _registered(leads) != _registered(site)
+
+
 def facts_of(url: str, instruction: str) -> frozenset[Fact]:
     """Return the facts about an address, compared with the user's instruction."""
     parts = _normal_parts(url)
@@ -119,13 +125,19 @@ def names_site(url: str, instruction: str, written: str = "") -> bool:
     host = (parts.hostname or "").removeprefix("www.")
     labels, wish = host.split("."), instruction.casefold()
     own = len(labels) == 1 or ":" in host or labels[-1][:1].isdigit() or host.endswith(_OWN_NETWORK)
-    registered = labels[-3 if _SHARED & set(labels[-2:-1]) else -2 :]
+    registered = _registered(host)
     named = not own and registered[0] in re.findall(r"[\w-]+", wish)
     alone = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
     # Additional host labels (here.example.org) reach the site's owner and can leak data.
     bare = alone and not own and labels == registered and is_plain(written or url)
     usual = (parts.scheme, parts.netloc, parts.path) in _searches()
     return usual or named or bare or _is_named(parts, wish)
+
+
+def _registered(host: str) -> list[str]:
+    """Return the labels of the part of a host that is registered: example.co.uk of docs.example.co.uk."""
+    labels = host.split(".")
+    return labels[-3 if _SHARED & set(labels[-2:-1]) else -2 :]
 
 
 def _is_named(parts: SplitResult, text: str) -> bool:

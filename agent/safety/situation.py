@@ -25,6 +25,8 @@ Fact: TypeAlias = Literal[
     "a form",  # a long text or at least two single-line fields were filled in on this page (window title)
     "a link",  # it hits a link, which leads to a page
     "another address",  # its text is the address of another site than it leads to
+    "another site",  # it leads to another site than the page's
+    "opens choices",  # it hits what opens or folds something, as its states tell: a menu button, an expander
     "a button",  # it presses a button, a menu item, or something drawn like one
     "drawn as a button",  # the words there are centred in a small area of their own
     "drawn apart",  # the letters of its caption are drawn apart, or below each other

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from agent.core.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, TypeText, points_of
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.roles import role_group
-from agent.safety.addresses import is_script, shows_other_site
+from agent.safety.addresses import is_script, leaves_site, shows_other_site
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
 from agent.safety.words import is_drawn_apart, is_strange, plain, shipped_words
@@ -34,6 +34,8 @@ _OF_ROLES: frozenset[Fact] = frozenset(
 )
 _PICTURES = frozenset({"image", "icon", "canvas", "link"})
 _PRESSING = frozenset({"enter", "kp_enter", "space"})
+#: States of what opens or folds something. What it opens is judged by itself.
+_OPENING = frozenset({"has popup", "expandable"})
 #: Most height of a button in a page, in pixels; a taller element is a container.
 _TALLEST_BUTTON = 120
 #: Up to this many characters, typed text may as well be meant as shortcuts.
@@ -55,6 +57,8 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         "a switch": bool(roles) and all(role in _SWITCHES for role in roles),
         "a link": set(roles) == {"link"},
         "another address": any(shows_other_site(text, link_of(seen)) for text in texts),
+        "another site": place is not None and leaves_site(link_of(seen), place.site),
+        "opens choices": any(one.states & _OPENING for one in seen.elements[-1:]),
         "a row": bool(roles) and roles[-1] in _ROWS,
         "a value": bool(roles) and roles[-1] in _VALUES,
         "a dialog": dialog is not None,

@@ -251,7 +251,7 @@ def _element(told: str, more: Mapping[str, Any]) -> Element:
     box = Region(300, 300, 400, 300 if tall else 30)
     states = frozenset(
         {"multi line", "editable"} if tall else {"focused", *({"editable"} if more.get("editable") else ())}
-    )
+    ) | frozenset(more.get("states", ()))
     return Element(1, role, told[len(role) :].strip(), box, more.get("href"), states)
 
 

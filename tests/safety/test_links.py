@@ -1,5 +1,7 @@
 """Links that act: judged by the address that the accessibility tree tells, whatever they are called."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.core.actions import Click, PressKeys
@@ -39,6 +41,9 @@ def why(address: str | None, name: str = "Details", button: str = "left") -> str
         "https://git.example/shop/tree/delete-account",
         "https://docs.example/3.11/install",
         "https://bun.sh/docs",
+        "https://wiki.example/w/index.php?title=Ada&action=history",
+        "https://forum.example/index.php?action=profile;area=summary",
+        "https://docs.example/authors/csrf-tokens",
         "https://wash.example/manual.pdf",
         "file:///usr/share/doc/index.html#top",
         "#content",
@@ -60,6 +65,11 @@ def test_what_a_link_only_shows_is_not_asked_about(address: str | None) -> None:
         ("https://site.example/x?_method=destroy&id=4", "does something"),
         ("https://site.example/notes/12/destroy", "does something"),
         ("https://site.example/logout?next=/", "does something"),
+        ("https://news.example/vote?id=4&how=up&auth=ab12", "does something"),
+        ("https://forge.example/star?authenticity_token=Xy1", "does something"),
+        ("https://calendar.example/r?action=RESPOND&eid=7", "does something"),
+        ("https://desk.example/Ticket.html?Action=Take&id=44", "does something"),
+        ("https://lists.example/unsubscribe/confirm?u=7", "does something"),
         ("https://site.example/files/photo.jpg.exe", "a program"),
         ("file:///home/me/Downloads/setup.sh", "a program"),
     ],
@@ -67,6 +77,36 @@ def test_what_a_link_only_shows_is_not_asked_about(address: str | None) -> None:
 def test_a_link_that_acts_is_asked_about_whatever_it_is_called(address: str, reason: str) -> None:
     assert reason in why(address)
     assert why(address, button="right") == "", "its menu only opens"
+
+
+def test_a_link_in_a_mail_that_a_page_shows_is_asked_about_if_it_leads_elsewhere() -> None:
+    mail = Place("Firefox", "Inbox - Gmail - Mozilla Firefox", window=1, site="mail.google.com")
+
+    def asked(address: str, place: Place) -> bool:
+        link = Element(1, "link", "here", Region(90, 90, 60, 20), address)
+        seen = Situation(under=place, words="here", elements=(link,))
+        click = Click(DesktopPoint(100, 100))
+        return SHIPPED.question(click, InputHistory().judge(click, seen, 1)) is not None
+
+    assert asked("https://news.example.co.uk/letter", mail)
+    assert not asked("https://mail.google.com/mail/u/0/#inbox", mail)
+    assert not asked("https://docs.google.com/document/1", mail)
+    assert not asked("https://news.example.co.uk/letter", replace(mail, title="News - Mozilla Firefox"))
+
+
+def test_what_only_opens_choices_is_pressed_without_a_question() -> None:
+    place = Place("Firefox", "core - Mozilla Firefox", window=1)
+    for states, is_asked in (
+        (frozenset({"has popup"}), False),
+        (frozenset({"expandable"}), False),
+        (frozenset(), True),
+    ):
+        for name, weighs in (("release-2.0", False), ("Delete account", True)):
+            button = Element(1, "push button", name, Region(90, 90, 60, 20), states=states)
+            seen = Situation(under=place, words=name, elements=(button,))
+            click = Click(DesktopPoint(100, 100))
+            question = SHIPPED.question(click, InputHistory().judge(click, seen, 1))
+            assert (question is not None) is (is_asked or weighs), (states, name)
 
 
 def test_a_link_that_only_a_script_makes_act_is_a_button() -> None:
