@@ -18,6 +18,7 @@ from agent.model.endpoint import Endpoint, EngineChoice, Limits
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest
 from agent.screen.ocr import data_folder
+from agent.screen.outline import Outline
 from foundation.chat_stream import Answer, Usage
 
 #: The engine in this process. OCR works best on the full resolution: no pixel budget.
@@ -71,6 +72,10 @@ class LiteralClient:
         took = (time.monotonic() - began) * 1000
         return Completion(Answer(text, finish_reason="stop", usage=usage), took, took, len(request.images()))
 
+    def awaited(self) -> Callable[[Outline], bool] | None:
+        """Return the check whether a screen shows what the last step was done for; None if nothing is awaited."""
+        return self._engine.shows_awaited if self._engine.awaits else None
+
     async def aclose(self) -> None:
         """Close the client of the model, if there is one."""
         if self._model is not None:
@@ -122,4 +127,6 @@ def literal_engine(
         sent = f"What the literal engine does not understand is sent to {named.host}, as text."
         model, remark = AskedModel(named, mask), "" if named.is_local else sent
     client = LiteralClient(goals, model, {} if repairs is None and goals is not None else repairs)
-    return model_engine.Engine("literal", _ENDPOINT, remark=remark, family="literal", client=client)
+    return model_engine.Engine(
+        "literal", _ENDPOINT, remark=remark, family="literal", client=client, awaited=client.awaited
+    )  # fmt: skip

@@ -97,6 +97,16 @@ class Engine:
             return run.decide(self._scene(prompt.outline, picture), prompt.changes, picture.size)
 
     @property
+    def awaits(self) -> bool:
+        """Whether the last step tells what it is done for."""
+        return self._run is not None and self._run.until is not None
+
+    def shows_awaited(self, outline: Outline) -> bool:
+        """Return whether a screen shows what the last step was done for, so that it need not become still first."""
+        with self._lock:
+            return self._run is not None and self._run.shows_awaited(Scene(outline))
+
+    @property
     def question(self) -> Question | None:
         """What a text model is to be asked before the next answer; None if nothing."""
         return None if self._run is None else self._run.now.question
@@ -202,6 +212,21 @@ class _Run:
             self._end = end.value
             return self._end
         return Reply(" ".join([*self._said, step.words]), dict(step.call))
+
+    @property
+    def until(self) -> Callable[[], object] | None:
+        """What the last answer is done for, see `Step`."""
+        return None if self._step is None else self._step.until
+
+    def shows_awaited(self, scene: Scene) -> bool:
+        """Return whether a screen shows what the last answer was done for."""
+        before, self.now.scene = self.now.scene, scene
+        try:
+            return self.until is not None and bool(self.until())
+        except StuckError:
+            return False
+        finally:
+            self.now.scene = before
 
     def _is_unclear(self, move: Move) -> bool:
         return any(note.kind == "said" and note.detail in self._unclear for note in move.notes)

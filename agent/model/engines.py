@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from agent.model.asking import ModelClient, ServerCondition
 from agent.model.endpoint import Api, Endpoint, EngineChoice, Limits
+from agent.screen.outline import Outline
 from foundation.configs import load_config
 from foundation.endpoints import normalize_url
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
@@ -73,6 +74,8 @@ class Engine:
     condition: Callable[[], ServerCondition] | None = None  # returns the state of our own server; None for others
     client: ModelClient | None = None  # an in-process client; None to ask the endpoint's address
     load: Callable[[], str] | None = None  # describes the load of our own server; None for others
+    #: returns the check whether a screen shows what its last step was done for; None if nothing is awaited
+    awaited: Callable[[], Callable[[Outline], bool] | None] = lambda: None
 
 
 def is_running() -> bool:

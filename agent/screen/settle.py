@@ -90,10 +90,11 @@ def settle(
     rule: SettleRule,
     stopped: Callable[[], bool] = lambda: False,
     may_be_still: Callable[[Frame, Fingerprint], None] | None = None,
+    is_enough: Callable[[], bool] = lambda: False,
 ) -> Settled:
-    """Poll until the screen is still, the cap is reached, or `stopped()`. `may_be_still` gets frames that may be the
-    last.
+    """Poll until the screen is still, the cap is reached, or `stopped()`.
 
+    `may_be_still` gets frames that may be the last. While such a frame stays unchanged, `is_enough` may end the wait.
     Raises EnvironmentLacksError: the screen cannot be captured.
     """
     began = time.monotonic()
@@ -119,14 +120,15 @@ def settle(
         if may_be_still is not None and hinted != since and at - since >= rule.hint:
             hinted = since
             may_be_still(frame, now)
+        enough = hinted == since and is_enough()
         calm = at - spot_since >= rule.quiet / 2
         # A spot may be a check box that is being drawn, so it gets twice the time to settle. A caret never settles.
         still = at - quiet_since >= rule.quiet * (1 if calm else 2)
-        if still or at - began >= rule.cap or stopped():
+        if still or enough or at - began >= rule.cap or stopped():
             restless = frozenset(
                 cell for cell, times in spots.items() if len(times) > 1 and at - times[-1] < rule.quiet / 2
             )
-            return Settled(frame, now, at - began, still, restless)
+            return Settled(frame, now, at - began, still or enough, restless)
 
 
 def unchanged(before: Fingerprint, after: Settled) -> bool:

@@ -1,5 +1,7 @@
 """A recipe's steps on made-up screens: only exactly what was recorded is touched, and a step that fails says which."""
 
+from dataclasses import replace
+
 import pytest
 from PIL import Image, ImageDraw
 
@@ -62,6 +64,80 @@ def test_what_is_not_the_same_is_never_clicked(there, why):
     assert ending(replies[-1])[0] == "fail"
     assert said(replies).startswith("Step 1 of 1, click “Save” in “Settings”: ")
     assert why in said(replies)
+
+
+def awaited(first, *later, parts):
+    """What the engine says of later screens while its first step takes effect; None if it awaits nothing."""
+    engine = Engine(lambda _: outline(), lambda _: Reading([Repeat(tuple(parts), ())]))
+    engine.reply(made_up.talk("do it again", first))
+    return [engine.shows_awaited(one.outline) for one in later] if engine.awaits else None
+
+
+FIELD = element("text", "Name", states={"focused"}, source="tree")
+
+
+@pytest.mark.parametrize(
+    ("following", "came"),
+    [
+        (Part(Click(Target("OK", "push button", inside="Settings"))), element("push button", "OK", source="tree")),
+        (Part(Type("me", Target("Name", "text", inside="Settings"))), FIELD),
+    ],
+)
+def test_what_the_next_step_needs_is_awaited_if_it_was_not_there_before(following, came):
+    clicked, before = SAVE, screen(save())
+    assert awaited(before, before, screen(save(), came), parts=[clicked, following]) == [False, True]
+    assert awaited(screen(save(), came), before, parts=[clicked, following]) is None  # it shows no effect
+    assert awaited(before, before, parts=[clicked]) is None
+
+
+@pytest.mark.parametrize(
+    ("following", "needs", "lacks"),
+    [
+        (Part(Press(("enter",)), window="Notes"), [], None),
+        (Part(Type("me"), window="Notes"), [element("text", states={"focused"}, window="Notes", app="notes")], []),
+        (Part(Type("me"), window="Notes"), [element("text", states={"focused"}, window="Notes", app="notes")],
+         [element("terminal", states={"focused"}, window="Notes", app="notes")]),
+    ],
+)  # fmt: skip
+def test_keys_and_texts_await_their_window_and_a_text_a_field_that_reports_it(following, needs, lacks):
+    behind = screen(save(), *needs, windows=[WINDOW, replace(OTHER, active=False)])
+    found = awaited(behind, behind, screen(*needs, windows=[OTHER, BEHIND]), parts=[SAVE, following])
+    assert found == [False, True]
+    if lacks is not None:
+        assert awaited(behind, screen(*lacks, windows=[OTHER, BEHIND]), parts=[SAVE, following]) == [False]
+
+
+def test_a_field_awaits_the_focus_then_nothing_then_its_text():
+    def field(value="old", states=()):
+        return screen(element("text", "Name", value=value, states=states))
+
+    text = "more than is pressed key by key"
+    focused, typed = field(states={"focused"}), field(text, {"focused"})
+    part = Part(Type(text, Target("Name", "text", inside="Settings"), replace=True))
+    engine = Engine(lambda _: outline(), lambda _: Reading([Repeat((part,), ())]))
+    steps = []
+    for before, no, yes in ((field(), field(), focused), (focused, None, focused), (focused, focused, typed)):
+        reply = engine.reply(made_up.talk("do it again", before, *steps))
+        assert engine.shows_awaited(yes.outline)
+        assert no is None or not engine.shows_awaited(no.outline)
+        steps.append(made_up.taken(reply, before))
+    assert [call_of(reply)["action"] for reply in follow(field(), focused, focused, typed, parts=[part])][:3] == [
+        "click", "key", "type",
+    ]  # fmt: skip
+
+
+def test_a_switch_awaits_its_other_state():
+    switch = Part(Toggle(Target("Blink", "switch", inside="Settings"), on=True))
+    off, on = (screen(element("switch", "Blink", states=states)) for states in ((), {"checked"}))
+    assert awaited(off, off, on, parts=[switch]) == [False, True]
+
+
+def test_words_that_were_not_read_before_are_no_effect():
+    read = [words(name, y=300 + 20 * at) for at, name in enumerate(("one line", "two lines", "three lines"))]
+    replies = follow(screen(save(source="tree")), screen(save(source="tree"), *read), stays=True)
+    assert ending(replies[-1])[1] is False
+    replies = follow(screen(save(source="tree"), words("Title")), screen(save(source="tree"), words("Title"), *read))
+    assert ending(replies[-1])[1] is True
 
 
 def test_a_button_of_another_window_is_not_it():

@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import wait
+from dataclasses import replace
 
 from PIL import Image, ImageDraw, ImageFont
 from stubs.desk import SETTLE
@@ -175,6 +176,38 @@ def test_a_look_of_its_own_uses_nothing_that_was_begun_before():
     eye.screen.pictures = [picture("Delete")]
     assert [element.name for element in eye.look().outline.elements] == ["Delete"]
     eye.close()
+
+
+def awaiting(shows):
+    """An observer of a screen that stays, for a model that awaits a screen on which `shows(outline)` is true."""
+    tree = Tree()
+    outliner = Outliner(lambda: tree, lambda: None)
+    return Observer(Screen(picture("Delete")), RULE, "png", 90, outliner, awaited=lambda: shows), tree
+
+
+def test_a_screen_that_shows_what_is_awaited_is_not_waited_for_and_its_words_are_not_read():
+    eye, tree = awaiting(lambda outline: outline.elements[0].name == "Save")
+    settled = eye.watch(replace(AHEAD, quiet=5.0), lambda: False)
+    seen = eye.observe(settled)
+    eye.close()
+    assert settled.seconds < 2
+    assert [(element.name, element.source) for element in seen.outline.elements] == [("Save", "tree")]
+    assert tree.taken == 1
+
+
+def test_the_tree_is_read_again_until_it_shows_what_is_awaited():
+    shown = iter([False, False, True])
+    eye, tree = awaiting(lambda _: next(shown))
+    assert eye.watch(replace(AHEAD, quiet=5.0), lambda: False).seconds < 2
+    eye.close()
+    assert tree.taken == 3
+
+
+def test_a_still_screen_without_what_is_awaited_is_read_with_its_words():
+    eye, _ = awaiting(lambda _: False)
+    seen = eye.observe(eye.watch(AHEAD, lambda: False))
+    eye.close()
+    assert [element.name for element in seen.outline.elements if element.source == "words"] == ["Delete"]
 
 
 def test_the_windows_of_a_desktop_without_a_tree_are_told():

@@ -1,6 +1,7 @@
 """When a screen counts as still, and what of it changed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from desks import CARET, CLOCK, FilmScreen, draw
@@ -47,6 +48,21 @@ def test_a_still_screen_takes_the_quiet_time_and_no_more(watch: Watch) -> None:
     assert settled.seconds == pytest.approx(RULE.quiet, abs=RULE.poll)
     assert settled.restless == frozenset()
     assert unchanged(BEFORE, settled)
+
+
+def test_a_screen_that_shows_enough_is_not_waited_for_until_it_is_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = FilmScreen(lambda at: draw() if at < 0.2 else draw(window=(200, 80)))
+    monkeypatch.setattr(settling, "time", screen)
+    asked: list[int] = []
+
+    def is_enough() -> bool:
+        asked.append(1)
+        return True
+
+    settled = settle(screen, replace(RULE, hint=0.1), may_be_still=lambda *_: None, is_enough=is_enough)
+    assert settled.still
+    assert settled.seconds == pytest.approx(0.1, abs=RULE.poll)  # nothing had changed by then
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("film", [blinking, ticking])

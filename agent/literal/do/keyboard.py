@@ -1,6 +1,7 @@
 """Presses keys, types texts and reads them back, calculates by keys, scrolls and waits."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -21,7 +22,7 @@ _MOST_SCROLLS, _MOST_UNDOS = 40, 30
 _MOST_KEYS, _MOST_SIGNS = 24, 28
 _TAKES_TEXT = FIELDS | {"spin button", "combo box", "document web", "autocomplete"}
 #: Fields whose content is reported as a text.
-_REPORTED = FIELDS - {"terminal", "password text"}
+REPORTED = FIELDS - {"terminal", "password text"}
 _ONE_LINE_FIELDS = ("search", "find", "filter", "suchen", "suche", "address", "location", "url", "path")
 #: From this many letters, a text counts as shown if this share of them matches, in per cent: OCR misreads some.
 _LONG, _READ_ALIKE = 12, 80.0
@@ -145,16 +146,17 @@ def type_text(now: Now, goal: Type) -> Pursuit:
     """Type a text, key by key where there is only a display, and read it back."""
     if goal.into is not None:
         field = yield from _field(now, goal.into)
-        yield now.click(f"Focus {describe_target(goal.into)}: click it.", field)
+        yield focus(now, field, describe_target(goal.into), main=True)
     alone = goal.replace or _in_new_dialog(now, goal)
     if alone:
-        yield Step.press("Select what stands there, to replace it.", "ctrl+a")
+        yield Step.select_all()
     elif goal.into is None and now.earlier and now.earlier[-1].step.call.get("keys") == "ctrl+a":
         alone = True
     short = len(goal.text) <= _MOST_KEYS and goal.text.isascii()
     if goal.into is None and short and (display := _display(now)) is not None:
         return (yield from _into_display(now, goal.text, display))
-    first = yield Step.type(f"Type the text ({len(goal.text)} characters).", goal.text, main=True)
+    typing = Step.type(f"Type the text ({len(goal.text)} characters).", goal.text, main=True)
+    first = yield replace(typing, until=partial(_field_holds, now, goal.text))
 
     def went_in() -> Done | None:
         if gone := vanished(now, first):
@@ -173,6 +175,23 @@ def type_text(now: Now, goal: Type) -> Pursuit:
     if (pasted := now.effects_of(first)).altered or pasted.changes:
         return Done(pasted.words)  # the text was accepted and transformed
     raise UnseenError("I typed the text, but nothing that I can see took it.")
+
+
+def focus(now: Now, field: Element, name: str, *, main: bool = False) -> Step:
+    """Return the step that clicks a field until it has the focus."""
+
+    def has_focus() -> bool:
+        fields = (one for one in now.scene.shown({field.role}) if one.name == field.name)
+        return any("focused" in one.states and one.box == field.box for one in fields)
+
+    return replace(now.click(f"Focus {name}: click it.", field, main=main), until=has_focus)
+
+
+def _field_holds(now: Now, text: str) -> bool:
+    """Return whether the focused field reports a text."""
+    wanted = " ".join(text.split())
+    fields = (one for one in now.scene.shown(REPORTED, without="") if "focused" in one.states)
+    return any(wanted in " ".join((one.value or "").split()) for one in fields)
 
 
 def _into_display(now: Now, text: str, display: Element) -> Pursuit:
@@ -212,7 +231,7 @@ def _in_new_dialog(now: Now, goal: Type) -> bool:
 def _holds_more(now: Now, text: str) -> Element | None:
     """Return the focused field if it contains more than the text."""
     wanted = " ".join(text.split())
-    for one in now.scene.shown(_REPORTED, without=""):
+    for one in now.scene.shown(REPORTED, without=""):
         held = " ".join((one.value or "").split())
         if "focused" in one.states and wanted in held and held != wanted:
             return one
@@ -221,7 +240,7 @@ def _holds_more(now: Now, text: str) -> Element | None:
 
 def _text_changed(now: Now, typed: Move) -> tuple[str, str] | None:
     """Return the old and new content of a field in front that changed since a text was typed; None if none changed."""
-    for element in now.scene.shown(_REPORTED, without=""):
+    for element in now.scene.shown(REPORTED, without=""):
         was = _same_in(typed.scene, element)
         before, held = (was.value or "") if was is not None else "", element.value or ""
         if before != held:

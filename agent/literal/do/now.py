@@ -33,11 +33,18 @@ class Step:
     words: str
     call: Mapping[str, Any]  # the arguments of the call: "action", "coordinate" and so on
     main: bool = False  # the goal's own action, not one on the way to it
+    #: whether the current screen shows what the step was done for; None: wait until the screen is still
+    until: Callable[[], object] | None = None
 
     @classmethod
     def press(cls, words: str, keys: str, *, main: bool = False) -> "Step":
         """Return the step that presses a key combination."""
         return cls(words, {"action": "key", "keys": keys}, main)
+
+    @classmethod
+    def select_all(cls) -> "Step":
+        """Return the step that selects a field's text. What is typed next arrives after it, so nothing is awaited."""
+        return cls("Select what stands there, to replace it.", {"action": "key", "keys": "ctrl+a"}, until=lambda: True)
 
     @classmethod
     def start(cls, words: str, application: str, *, main: bool = False) -> "Step":

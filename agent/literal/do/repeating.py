@@ -7,11 +7,12 @@ that it is the same thing. A step that cannot be done ends the run with its numb
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from agent.core.changes import Change
 from agent.literal import goals
 from agent.literal.do.clicking import CLICKS
-from agent.literal.do.keyboard import UnseenError, type_text
+from agent.literal.do.keyboard import REPORTED, UnseenError, focus, type_text
 from agent.literal.do.looking import Search, safe_spot
 from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, agrees, until
 from agent.literal.do.windows import raise_window
@@ -26,10 +27,14 @@ from agent.screen.outline import Element
 #: Most waits for a missing target or window, most waits while the front window reports no elements, and seconds of
 #: each wait. The accessibility tree of such a window is read again after ten seconds.
 _MOST_WAITS, _MOST_LATE, _WAIT = 5, 16, 0.8
-#: Waits for expected changes: 3 s in all.
-_LATE_WAITS, _LATE = 4, 0.75
+#: Seconds of the waits for expected changes.
+_LATE = (0.2, 0.4, 0.8, 1.6)
 #: Most things that a text model chooses from.
 _MOST_OTHERS = 80
+#: Roles of elements that take a text.
+_INTO = FIELDS | {"spin button", "combo box"}
+#: Of these, those whose content the tree tells, or needs not.
+_TELLING = REPORTED | {"spin button"}
 
 
 class _MissingError(StuckError):
@@ -50,7 +55,7 @@ def repeat(now: Now, goal: goals.Repeat) -> Pursuit:
         last = number == len(goal.parts) and not goal.expected
         try:
             try:
-                done = yield from _do(now, part, last=last)
+                done = yield from _do_until(now, part, last, *goal.parts[number : number + 1])
             except _MissingError as missing:
                 done = yield from _do(now, (yield from _repaired(now, number, part, missing)), last=last)
         except StuckError as error:
@@ -100,9 +105,9 @@ def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change]
         new = new_changes(known, now.changes)
         return {one: change for one in expected for change in new if _is_as_expected(now, change, one)}
 
-    yield from until(
-        lambda: len(shown()) == len(expected), "The changes are not to be seen yet: wait.", _LATE_WAITS, _LATE
-    )
+    for seconds in _LATE:
+        if len(shown()) < len(expected):
+            yield Step.wait("The changes are not to be seen yet: wait.", seconds)
     found = shown()
     if already is not None and not found and all(one.kind == "setting" for one in expected):
         return Already(f"nothing was to be changed: {already.words}")
@@ -138,6 +143,38 @@ def _alike(now: Now, wanted: str, found: str) -> bool:
     return wanted == found or (
         len(parts) == len(others) and all(two in now.names.of(one) for one, two in zip(parts, others, strict=True))
     )
+
+
+def _do_until(now: Now, part: Part, last: bool, following: Part | None = None) -> Pursuit:
+    """Do one step. If it brings what the following step needs, that step need not wait for a still screen.
+
+    What was there before shows no effect yet, and may still move.
+    """
+    steps, move = _do(now, part, last=last), None
+    while True:
+        try:
+            step = next(steps) if move is None else steps.send(move)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # a generator's result is untyped here
+        if following is not None and step.main and step.until is None and not _can_begin(now, following):
+            step = replace(step, until=partial(_can_begin, now, following))
+        move = yield step
+
+
+def _can_begin(now: Now, part: Part) -> bool:
+    """Return whether the current screen has what a step needs: its only target, or its window in front.
+
+    The words may not have been read yet, so a text needs a field that reports it.
+    """
+    types = isinstance(part.goal, goals.Type)
+    if (target := target_of(part.goal)) is not None:
+        roles = _INTO if types else frozenset[str]()
+        sure = [] if target.picture else _reachable(now, _recorded(now).matching(target, part.near, roles), roles)
+        return len(sure) == 1 and "disabled" not in sure[0].states and (not types or sure[0].role in _TELLING)
+    front = now.scene.front
+    if not part.window or front is None or not _recorded(now).is_named(front, part.window):
+        return False
+    return not types or any("focused" in one.states and now.scene.in_front(one) for one in now.scene.shown(REPORTED))
 
 
 def _do(now: Now, part: Part, *, last: bool) -> Pursuit:
@@ -195,13 +232,17 @@ def _click(now: Now, goal: goals.Click, near: Sequence[str], *, last: bool) -> P
     found = yield from _find(now, goal.target, near)
     action = "double_click" if goal.count > 1 else CLICKS[goal.button]
     words = f"{describe_target(goal.target)} is there: {action.replace('_', ' ')} it."
-    attempt = yield now.click(words, found, action)
+    click = now.click(words, found, action)
     if action != "click" or is_on(found) is None:
-        return (yield from _shown(now, attempt, last))
-    chosen = [one for one in _recorded(now).matching(goal.target, near) if is_on(one)]
-    if is_on(found) and chosen:  # it was on before, so the click shows no other effect
-        return Already(f"{state_of(chosen[0])} already")
-    return Done(state_of(chosen[0])) if chosen else (yield from _shown(now, attempt, last))
+        return (yield from _shown(now, (yield click), last))
+
+    def chosen() -> list[Element]:
+        return [one for one in _recorded(now).matching(goal.target, near) if is_on(one)]
+
+    attempt = yield click if is_on(found) else replace(click, until=chosen)
+    if is_on(found) and chosen():  # it was on before, so the click shows no other effect
+        return Already(f"{state_of(chosen()[0])} already")
+    return Done(state_of(chosen()[0])) if chosen() else (yield from _shown(now, attempt, last))
 
 
 def _toggle(now: Now, goal: goals.Toggle, near: Sequence[str]) -> Pursuit:
@@ -209,11 +250,12 @@ def _toggle(now: Now, goal: goals.Toggle, near: Sequence[str]) -> Pursuit:
     found = yield from _find(now, goal.target, near)
     if is_on(found) is goal.on:
         return Already(f"{state_of(found)} already")
-    attempt = yield now.click(f"{state_of(found)}: click it.", found)
 
     def switched() -> Done | None:
         matches = [one for one in _recorded(now).matching(goal.target, near) if is_on(one) is goal.on]
         return Done(state_of(matches[0])) if matches else None
+
+    attempt = yield replace(now.click(f"{state_of(found)}: click it.", found), until=switched)
 
     if done := (yield from until(switched, "It stands as before: wait.", 3, 0.5)):
         return done
@@ -225,16 +267,16 @@ def _toggle(now: Now, goal: goals.Toggle, near: Sequence[str]) -> Pursuit:
 def _type_into(now: Now, goal: goals.Type, near: Sequence[str]) -> Pursuit:
     """Focus a field unless it has the focus, and type into it."""
     assert goal.into is not None
-    found = yield from _find(now, goal.into, near, FIELDS | {"spin button", "combo box"})
+    found = yield from _find(now, goal.into, near, _INTO)
     if goal.empty and (found.value or "").strip():
         raise StuckError(f"it was empty when this was recorded, and “{found.window or found.app}” holds a text")
     if "focused" not in found.states:
-        yield now.click(f"Focus {describe_target(goal.into)}: click it.", found, main=False)
+        yield focus(now, found, describe_target(goal.into))
     if found.role == "spin button":  # it reports the number only when it loses the focus, in a later step
         if not any(map(str.isdigit, goal.text)):
             raise StuckError(f"“{goal.text}” is no number")
         if goal.replace:
-            yield Step.press("Select what stands there, to replace it.", "ctrl+a")
+            yield Step.select_all()
         typed = yield Step.type(f"Type {goal.text}.", goal.text, main=True)
         return (yield from _shown(now, typed, last=False))
     return (yield from type_text(now, goals.Type(goal.text, None, goal.replace)))
@@ -247,9 +289,7 @@ def _find(now: Now, target: Target, near: Sequence[str] = (), roles: frozenset[s
     while True:
         matches = _recorded(now).matching(target, near, roles)
         shown = [one for one in matches if "offscreen" not in one.states]
-        typed = {one.id for one in shown if roles and "focused" in one.states}  # they are not clicked
-        believed = [Found(one, 1.0) for one in shown if one.id in typed or now.finder.believes(one)]
-        sure = [one.element for one in without_twins(believed)]
+        sure = _reachable(now, matches, roles)
         if len(sure) == 1 and "disabled" not in sure[0].states:
             return sure[0]
         step: Step | None = None
@@ -268,6 +308,14 @@ def _find(now: Now, target: Target, near: Sequence[str] = (), roles: frozenset[s
             why = _why_not(now, target, matches, sure)
             raise StuckError(why) if matches else _missing(now, target, roles, why)
         search.latest = yield step
+
+
+def _reachable(now: Now, matches: Sequence[Element], roles: frozenset[str]) -> list[Element]:
+    """Return the elements that can be acted on. `roles` are those of fields, which are not clicked if focused."""
+    shown = [one for one in matches if "offscreen" not in one.states]
+    typed = {one.id for one in shown if roles and "focused" in one.states}
+    believed = [Found(one, 1.0) for one in shown if one.id in typed or now.finder.believes(one)]
+    return [one.element for one in without_twins(believed)]
 
 
 def _why_not(now: Now, target: Target, matches: Sequence[Element] = (), sure: Sequence[Element] = ()) -> str:

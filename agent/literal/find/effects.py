@@ -69,7 +69,7 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
     arrived, left = _difference(*([one for one in elements if one.source != "words"] for elements in (old, new)))
     items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}
     left = tuple(name for name in left if name not in items)  # a closing menu is no effect
-    if not arrived and not left and not silent:
+    if not arrived and not left and not silent and before.has_words:
         arrived, left = _difference(old, new)
         if len(arrived) < _PAGE_OF_WORDS:  # OCR may read a word or two differently at any time
             arrived, left = (), ()

@@ -75,6 +75,11 @@ class Scene:
         return any(element.source != "words" for element in self.outline.elements)
 
     @property
+    def has_words(self) -> bool:
+        """Whether OCR has read the screen, too."""
+        return any(element.source != "tree" for element in self.elements)
+
+    @property
     def is_late(self) -> bool:
         """Whether the front window may still report its elements, because it is busy or was just opened."""
         has_elements = any(element.source != "words" and self.in_front(element) for element in self.outline.elements)

@@ -318,6 +318,8 @@ class Performer:
         rule, stop = self._settings.settle, self._context.stop
         if isinstance(action, OpenApp | VisitPage):  # windows appear empty and are painted in several passes
             rule = replace(rule, quiet=rule.quiet * 2, cap=rule.cap * 2)
+        elif isinstance(action, Wait):  # applications have had the time to react
+            rule = replace(rule, quiet=rule.hint)
         return await self._context.on_screen(self._observer().watch, rule, lambda: stop.stopped)
 
 

@@ -117,7 +117,7 @@ def _deciding_model(
     )  # fmt: skip
     observer = Observer(
         screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=desktop.surroundings.saw, see=see,
-        conceal=conceal,
+        conceal=conceal, awaited=model.engine.awaited,
     )  # fmt: skip
     return DecidingModel(role, observer, actor, history, settings)
 

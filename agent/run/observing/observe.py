@@ -26,6 +26,8 @@ _RESTLESS = SettleRule().spot_cells
 
 #: Removes what the model may not see from a captured screen and its outline.
 Conceal: TypeAlias = Callable[[Frame | None, Outline], tuple[Frame | None, Outline]]
+#: Returns the check whether a screen shows what the model's last step was done for; None if nothing is awaited.
+Awaited: TypeAlias = Callable[[], Callable[[Outline], bool] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,39 @@ class Observation:
         return {str(one.id): (one.box.left, one.box.top, one.box.width, one.box.height) for one in seen}
 
 
+@dataclass(slots=True)
+class _Early:
+    """Takes the outline of a screen while it becomes still."""
+
+    outliner: Outliner
+    is_awaited: Callable[[Outline], bool] | None
+    enough: bool = False  # the tree shows what is awaited
+    latest: "tuple[Frame, Fingerprint, Future[Outline]] | None" = None
+
+    def take(self, frame: Frame, fingerprint: Fingerprint) -> None:
+        """Begin the outline of a frame that may be the final one."""
+        if self.latest is not None:
+            self.latest[2].cancel()
+        self.latest = (frame, fingerprint, self.outliner.take(frame, words=self.is_awaited is None))
+
+    def is_enough(self) -> bool:
+        """Whether the tree shows what is awaited. It is read again if it does not."""
+        if self.is_awaited is None or self.latest is None or not self.latest[2].done():
+            return False
+        frame, fingerprint, outlining = self.latest
+        self.enough = self.is_awaited(outlining.result())
+        if not self.enough:
+            self.take(frame, fingerprint)
+        return self.enough
+
+    def outline_of(self, settled: Settled) -> "Future[Outline] | None":
+        """Return the outline of a settled screen; None if there is none, or the words are missing."""
+        if self.latest is None or not (self.enough or self.is_awaited is None):
+            return None
+        _, fingerprint, outlining = self.latest
+        return None if settled.fingerprint.changed_cells(fingerprint) - settled.restless else outlining
+
+
 @dataclass(slots=True, eq=False)
 class Observer:
     """Looks at one screen for one model. Its methods block; call them on a worker thread.
@@ -73,11 +108,12 @@ class Observer:
     saw: Callable[[], None] = lambda: None  # called as soon as a screen that the model will be shown was captured
     see: See = "screenshot"
     conceal: Conceal | None = None
-    _ahead: tuple[Fingerprint, "Future[Outline]"] | None = None  # an outline taken early, with its screen
+    awaited: Awaited = lambda: None  # what shows that the model's next step can be done
+    _early: "_Early | None" = None  # the outline that was begun during `watch`
 
     def look(self) -> Observation:
         """Capture now. Raises EnvironmentLacksError: `conceal` needs an outline, and there is none."""
-        self._ahead = None
+        self._early = None
         began = time.perf_counter()
         frame = self.screen.grab()
         self.saw()
@@ -85,23 +121,25 @@ class Observer:
         return self._observation(frame, Fingerprint.of(frame.image), {"capture": captured})
 
     def watch(self, rule: SettleRule, stopped: Callable[[], bool]) -> Settled:
-        """Wait until the screen is still. The outline begins as soon as the screen may be still."""
-        settled = settle(self.screen, rule, stopped, self._take_ahead if self.outliner is not None else None)
+        """Wait until the screen is still, or shows what is `awaited`.
+
+        The outline begins as soon as the screen may be still. If something is awaited, only the tree is read, again and
+        again.
+        """
+        if self.outliner is None:
+            settled = settle(self.screen, rule, stopped)
+        else:
+            early = _Early(self.outliner, self.awaited())
+            settled = settle(self.screen, rule, stopped, early.take, early.is_enough)
+            self._early = early
         self.saw()
         return settled
 
     def observe(self, settled: Settled) -> Observation:
         """Return the observation of a settled screen, without a second capture."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and settled.fingerprint.changed_cells(ahead[0]) - settled.restless:
-            ahead = None
-        return self._observation(settled.frame, settled.fingerprint, {"capture": 0.0}, ahead and ahead[1])
-
-    def _take_ahead(self, frame: Frame, fingerprint: Fingerprint) -> None:
-        """Begin the outline of a frame that may be the final one."""
-        if self._ahead is not None:
-            self._ahead[1].cancel()
-        self._ahead = None if self.outliner is None else (fingerprint, self.outliner.take(frame))
+        early, self._early = self._early, None
+        outlining = None if early is None else early.outline_of(settled)
+        return self._observation(settled.frame, settled.fingerprint, {"capture": 0.0}, outlining)
 
     def _observation(
         self,
