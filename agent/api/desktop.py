@@ -319,7 +319,7 @@ def _waiting(
     @wraps(method)
     def wait(self: "Desktop", /, *args: P.args, **kwargs: P.kwargs) -> T:
         self._desktop.check_open()
-        return self._runner.run(method(self._desktop, *args, **kwargs))
+        return self._wait(method, self._desktop, *args, **kwargs)
 
     return wait
 
@@ -346,8 +346,14 @@ class Desktop:
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
-        self._runner.run(self._desktop.__aenter__())
+        self._wait(self._desktop.__aenter__)
         return self
+
+    def _wait(self, method: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        with suppress(RuntimeError):  # there is none, as it should be
+            asyncio.get_running_loop()
+            raise UsageError("An event loop runs here, and this would block it.", "Use async_desktop or async_sandbox.")
+        return self._runner.run(method(*args, **kwargs))
 
     def __exit__(self, *_: object) -> None:
         self.close()

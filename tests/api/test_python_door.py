@@ -124,6 +124,14 @@ def test_a_second_desktop_is_refused_without_with_too(tmp_path: Path) -> None:
         other.close()
 
 
+def test_within_an_event_loop_the_waiting_desktop_says_which_to_use() -> None:
+    async def program() -> None:
+        with pytest.raises(mai_agent.MaiError, match="async_sandbox"), mai_agent.sandbox():
+            pass
+
+    asyncio.run(program())
+
+
 def test_a_closed_desktop_says_so() -> None:
     desk = mai_agent.sandbox(sandbox_size="800x600")
     desk.close()
