@@ -77,7 +77,7 @@ def test_the_desktops_own_warning_is_not_agreed_to_unasked(lair):
     )
     questions, _ = lair.run([act("key", keys="enter"), act("key", keys="space")], allowed=False)
     assert len(questions) >= 1
-    assert all("runs or installs a program" in question or "a dialog" in question for question in questions)
+    assert all("may run or install a program" in question or "a dialog" in question for question in questions)
 
 
 def test_an_ordinary_button_is_judged_by_the_question_of_its_dialog(lair):

@@ -47,7 +47,7 @@ def on(*elements, words="", place=PAGE):
 )
 def test_icons_and_buttons_without_words_ask_by_their_names(role, name):
     question = SHIPPED.question(Click(POINT), on(element(role, name)))
-    assert "what is written there" in question.reason
+    assert "by its words" in question.reason
 
 
 def test_a_name_is_also_what_labels_the_element():
@@ -208,4 +208,4 @@ def test_enter_on_a_button_that_a_page_calls_a_field_is_a_press():
     hidden = InputHistory().judge(press, on(element("entry", "Delete account", states=frozenset({"focused"}))))
     assert SHIPPED.question(press, hidden) is not None
     field = element("entry", "Delete reason", states=frozenset({"focused", "editable"}))
-    assert "what is written there" not in str(SHIPPED.question(press, InputHistory().judge(press, on(field))))
+    assert "by its words" not in str(SHIPPED.question(press, InputHistory().judge(press, on(field))))
