@@ -4,11 +4,11 @@ Text on the screen can influence a model, so the model's own judgement is no pro
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
-from agent.core.actions import TOUCHING, TYPING, Action, CallTool, OpenApp, VisitPage, shorten
+from agent.core.actions import TOUCHING, TYPING, Action, CallTool, Click, OpenApp, VisitPage, shorten
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import site_of
 from agent.safety.policy_rules.policy_file import Leaving, load_policy
@@ -120,8 +120,24 @@ class Policy:
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
         """Return why this action needs approval, or None if it may proceed.
 
-        The question names every matching rule: an action allowed for one reason needs approval again for another.
+        The question names every matching rule: an action allowed for one reason needs approval again for another. Enter
+        in a dialog needs approval if a click on the dialog's default button does.
         """
+        own = self._question(action, situation)
+        if situation.default is None:
+            return own
+        button = situation.default.elements[-1]
+        pressed = self._question(Click(button.box.middle), situation.default)
+        if pressed is None or self.mode == "ask":
+            return own
+        reason = f"Enter presses {shorten(button.name)} here: {pressed.reason}"
+        others = () if own is None else own.reasons
+        scope = pressed.scope if own is None or own.scope else ""
+        return replace(
+            pressed, reason="; ".join([*others, reason]), reasons=(*others, reason), scope=scope, situation=situation
+        )
+
+    def _question(self, action: Action[DesktopPoint], situation: Situation) -> Question | None:
         if self.mode == "never" or not isinstance(action, JUDGED):
             return None
         matching = [rule for rule in self.rules if rule.matches(action, situation)]

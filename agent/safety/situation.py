@@ -103,6 +103,8 @@ class Situation:
     fields: tuple[str, ...] = ()  # contents of the fields of the page or dialog whose button is pressed
     unjudged: tuple[str, ...] = ()  # parts of `sent` and `fields` not judged in this form yet
     asked: str = ""  # text of the dialog that a press answers
+    #: For Enter: the situation of a click on the button that the window takes for the answer; None if unknown.
+    default: "Situation | None" = None
     #: Why the target may differ from what the model says it wants, as a clause.
     doubt: str = ""
     facts: frozenset[Fact] = frozenset()

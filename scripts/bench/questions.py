@@ -64,6 +64,7 @@ class Step:
     window: str
     words: str  # what it is, for a person
     stands: str | None = None  # what stands in the focused field, if the data tells
+    default: Element | None = None  # the button that Enter presses in this window
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,12 @@ def ask(policy: Policy, task: Task) -> Asked:
     fields = Fields()
     for step in task.steps:
         seen = history.judge(step.action, fields.read(step), step.window)
+        if step.default is not None:  # the tree tells which button Enter presses
+            press = Click(_POINT)
+            default = history.judge(press, Situation(under=seen.focused, elements=(step.default,)), step.window)
+            default = replace(default, facts=default.facts | sentence.facts(press, default))
+            history.judge(step.action, fields.read(step), step.window)
+            seen = replace(seen, default=default)
         question = policy.question(step.action, replace(seen, facts=seen.facts | sentence.facts(step.action, seen)))
         asked.last = question is not None
         if question is not None and not grants.allow(question):
@@ -203,7 +210,8 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
         facts=frozenset(facts),
     )
     stands = str(told["stands"]) if "stands" in told else None
-    return Step(action, seen, str(told.get("window", app)), _words(told), stands)
+    default = _element(f"push button {told['default']}", {}) if "default" in told else None
+    return Step(action, seen, str(told.get("window", app)), _words(told), stands, default)
 
 
 def _place(told: str, *, dialog: bool = False, window: str = "") -> Place | None:

@@ -200,3 +200,30 @@ def test_a_question_inside_a_window_of_gtk4_is_read(desk: Desk) -> None:
     desk.wait("push button", "OK")
     assert "Delete 30 contacts?" in (desk.elements.dialogs() or [])
     assert "Below" not in (desk.elements.dialogs() or [])
+
+
+#: A dialog of GTK 3 whose field presses the default button by Enter.
+INVITES = """
+import gi
+gi.require_version("Gtk", "3.0")
+from gi.repository import Gtk
+
+dialog = Gtk.Dialog(title="Guests")
+dialog.add_button("Cancel", 0)
+dialog.add_button("_Invite all", 1)
+dialog.set_default_response({default})
+dialog.get_content_area().add(Gtk.Entry(activates_default=True))
+dialog.connect("response", Gtk.main_quit)
+dialog.show_all()
+Gtk.main()
+"""
+
+
+@pytest.mark.parametrize(("default", "name"), [(1, "Invite all"), (0, "Cancel")])
+def test_the_button_that_enter_presses_is_told(desk: Desk, default: int, name: str) -> None:
+    desk.start("/usr/bin/python3", "-c", INVITES.format(default=default))
+    desk.wait("push button", "Invite all")
+    button = desk.elements.default_button()
+    assert button is not None
+    assert (button.role, button.name) == ("push button", name)
+    assert desk.hit(button).name == name

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from PIL import Image
 
 from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
@@ -35,6 +36,7 @@ class Elements:
         self.filled = None
         self.address = None
         self.inside = None
+        self.default = None
 
     def focused(self):
         return self.focus
@@ -49,6 +51,9 @@ class Elements:
         if self.error is not None:
             raise self.error
         return self.inside
+
+    def default_button(self):
+        return self.default
 
     def page(self):
         return self.address
@@ -157,6 +162,28 @@ def test_a_yes_is_judged_by_the_question_that_is_drawn_inside_the_window():
     assert "agrees to a question" in policy.question(PressKeys(("enter",)), desk.of(PressKeys(("enter",)))).reason
     elements.focus = replace(elements.focus, name="Cancel")
     assert policy.question(PressKeys(("enter",)), desk.of(PressKeys(("enter",)))) is None
+
+
+class Dialogs(Windows):
+    def active(self):
+        return Window(self.focus, "Print", "Mousepad", None)
+
+
+@pytest.mark.parametrize(("default", "asked"), [("Print", True), ("Cancel", False), (None, False)])
+def test_enter_in_a_field_is_judged_as_a_click_on_the_button_that_it_presses(default, asked):
+    elements, policy, enter = Elements(), Policy.load("risky"), PressKeys(("enter",))
+    desk = around(elements, Dialogs())
+    elements.focus = Element(9, "entry", "Copies", Region(0, 0, 20, 20), states=frozenset({"editable"}))
+    elements.default = default and Element(10, "push button", default, Region(0, 40, 60, 20))
+    question = policy.question(enter, desk.of(enter))
+    assert (question is not None and "Enter presses “Print” here" in question.reason) is asked
+    assert policy.question(PressKeys(("2",)), desk.of(PressKeys(("2",)))) is None
+    elements.focus = replace(elements.focus, states=frozenset({"editable", "multi line"}))
+    assert policy.question(enter, desk.of(enter)) is None, "a line begins there"
+    if asked:
+        grants = Grants()
+        grants.add(question)
+        assert grants.allow(question)
 
 
 def test_what_is_allowed_for_good_on_a_page_is_allowed_on_its_site():

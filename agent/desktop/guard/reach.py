@@ -186,6 +186,9 @@ class MaskedElements:
     def dialogs(self) -> list[str] | None:
         return self._elements.dialogs() if self._has_foreign_focus() else None
 
+    def default_button(self) -> Element | None:
+        return self._elements.default_button() if self._has_foreign_focus() else None
+
     def page(self) -> str | None:
         return self._elements.page() if self._has_foreign_focus() else None
 

@@ -23,7 +23,7 @@ from agent.safety.commands import after_prompt
 from agent.safety.input_history import InputHistory
 from agent.safety.naming import nameless
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
-from agent.safety.targets import TEXT_ROLES, is_page, takes_text
+from agent.safety.targets import TEXT_ROLES, facts_of_focus, is_page, takes_text
 from agent.safety.text import spelled
 from agent.safety.words import harmless_buttons, shipped_words
 from agent.screen.capture import Screen
@@ -86,6 +86,7 @@ class DesktopSurroundings:
             seen, window = self._of_opening(action), None
         elif isinstance(action, TYPING):
             seen, window = self._of_typing(action, known)
+            seen = replace(seen, default=self._default(action, seen, window))
         else:
             seen, window = self._of_pointing(action, known)
         return self._history.judge(action, replace(seen, lost=self._sources.lost, untold=self._untold), window)
@@ -156,6 +157,17 @@ class DesktopSurroundings:
             read=field is not None,
             sent=field.after(re.split(r"[\n\r]", text)[0]) if field and sends else None,
         ), identifier
+
+    def _default(self, action: KeyAction, seen: Situation, window: WindowId | None) -> Situation | None:
+        """Return the situation of a click on the button that Enter presses from a field of one line."""
+        enters = bool({"\n", "\r"} & set(spelled(action)))
+        if not enters or self._history is None or is_page(seen.focused) or "one line" not in facts_of_focus(seen):
+            return None
+        button = self._sources.elements(lambda known: known.default_button())
+        if button is None:
+            return None
+        pressed = Situation(under=seen.focused, elements=(button,), asked=seen.asked, fields=seen.fields)
+        return self._history.judge(Click(button.box.middle), pressed, window)
 
     def _field(self, elements: Sequence[Element]) -> FieldText | None:
         """Read the focused field, or in a terminal the line behind the prompt. None if it cannot be read."""

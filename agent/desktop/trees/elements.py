@@ -94,6 +94,9 @@ class AtspiElements:
     def dialogs(self) -> list[str] | None:
         return self._looked_at_active(Lookup.dialogs)
 
+    def default_button(self) -> Element | None:
+        return self._looked_at_active(Lookup.default_button)
+
     def page(self) -> str | None:
         return self._looked_at_active(Lookup.page)
 

@@ -146,6 +146,19 @@ class Lookup:
         texts = yield [tree.text_between(one.ref, 0, _LONGEST_TEXT) for one in nodes if not one.name]
         return [*(one.name for one in nodes if one.name), *(str(text[0]) for text in texts if text)]
 
+    def default_button(self) -> Question[Element | None]:
+        """Return the button that Enter presses in the window; None if it has none, or the toolkit does not tell."""
+        frame = yield from self._frame()
+        if frame is None or not self.application.matches:
+            return None
+        [found] = yield [tree.below(frame.ref, 1, roles.SHOWING, roles.DEFAULT, role=roles.PUSH_BUTTON)]
+        nodes = yield from tree.details(tree.refs(found, 1))
+        if not nodes:
+            return None
+        tree.move(nodes, *origin_of(self.application, self.layer, frame))
+        node = nodes[0]
+        return element_of(self.layer, Draft(node, node.role, node.name, node.box or self.layer.box), 0)
+
     def page(self) -> Question[str | None]:
         """Return the address of the page that the window shows, the outermost one; None if it shows none."""
         frame = yield from self._frame()

@@ -50,6 +50,7 @@ MENU = _NUMBER["menu"]
 POPUP_MENU = _NUMBER["popup menu"]
 PASSWORD = _NUMBER["password text"]
 COMBO_BOX = _NUMBER["combo box"]
+PUSH_BUTTON = _NUMBER["push button"]
 TERMINAL = _NUMBER["terminal"]
 DOCUMENT_WEB = _NUMBER["document web"]
 MENU_BAR = _NUMBER["menu bar"]
@@ -61,7 +62,7 @@ ALIKE = (  # some toolkits have two nested nodes for one thing, with roles of th
 )
 
 ENABLED, SENSITIVE, SHOWING, VISIBLE, EDITABLE, SELECTED = 8, 24, 25, 30, 7, 23
-ACTIVE, FOCUSABLE, FOCUSED = 1, 11, 12
+ACTIVE, FOCUSABLE, FOCUSED, DEFAULT = 1, 11, 12, 39
 #: The states that elements have, by number.
 STATES = {
     1: "active", 3: "busy", 4: "checked", 5: "collapsed", 7: "editable", 9: "expandable", 10: "expanded",

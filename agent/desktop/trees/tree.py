@@ -82,7 +82,8 @@ def below(ref: Ref, most: int, *states: int, role: int | None = None) -> Call:
     # No attributes; one role, or any, given as four empty words; no interfaces; not inverted.
     bits = struct.pack("<QQ", *divmod(0 if role is None else 1 << role, 1 << 64)[::-1])
     roles = Array(struct.unpack("<4i", bits))
-    rule = (Array((sum(1 << state for state in states), 0)), 1, Array(()), 1, roles, 2, Array(()), 1, False)
+    wanted = Array(struct.unpack("<2i", struct.pack("<Q", sum(1 << state for state in states))))
+    rule = (wanted, 1, Array(()), 1, roles, 2, Array(()), 1, False)
     signature = "(aiia{ss}iaiiasib)uib"
     return method(ref, "Collection", "GetMatches", "a(so)", signature, rule, 1, most, True)
 

@@ -15,6 +15,7 @@ from agent.core.actions import (
     ButtonDown,
     ButtonUp,
     CallTool,
+    Click,
     KeyDown,
     KeyUp,
     OpenApp,
@@ -279,6 +280,10 @@ class Performer:
             facts = facts_of(judged.url, self._settings.instruction)
         else:
             facts = self._sentence.facts(judged, situation)
+        if (default := situation.default) is not None:
+            press = Click(default.elements[-1].box.middle)
+            default = replace(default, facts=default.facts | self._sentence.facts(press, default))
+            situation = replace(situation, default=default)
         return replace(situation, facts=situation.facts | facts)
 
     async def _act(self, turn: Turn, attempt: _Attempt) -> Acted:
