@@ -1,4 +1,4 @@
-"""Conducts runs on a thread of their own, so that neither a slow screen nor a busy terminal holds the other up.
+"""Carries out runs on a separate thread, so that a slow screen and a busy terminal do not delay each other.
 
 What happens is posted to the application as messages; what the person decides comes back through `Steering`, the stop
 switch, and the answers of `ApprovalWanted` and `ReplyWanted`.

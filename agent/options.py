@@ -27,9 +27,9 @@ class RunOptions:
 
     settings: Settings  # the person's settings, for what depends on the model's family
     runs: Path  # folder of the recorded runs
-    traces: str | None = None  # address of the OpenTelemetry collector that gets a trace of each
-    instruction: str | None = None  # the first one
-    engine: EngineChoice = field(default_factory=EngineChoice)  # what drives them
+    traces: str | None = None  # address of the OpenTelemetry collector that gets a trace of each run
+    instruction: str | None = None  # of the first run
+    engine: EngineChoice = field(default_factory=EngineChoice)  # drives the runs
     family: str | None = None  # of the model; None to find it out
     planner: EngineChoice | None = None  # an endpoint whose model says what to do; the engine then finds the places
     planner_family: str | None = None

@@ -206,7 +206,7 @@ class Workplace:
         self._opened.close()
 
     def run_settings(self, instruction: str) -> "RunSettings":
-        """How a run of this instruction is done. Raises UsageError."""
+        """Return the settings of a run of this instruction. Raises UsageError."""
         from agent.run.models.settings import RunSettings
 
         options = self._options
@@ -218,16 +218,16 @@ class Workplace:
         return RunSettings(**{name: value for name, value in wanted.items() if value is not None})
 
     def job(self, instruction: str, stop: StopSwitch, engine: Engine | None = None, secrets: Sequence[str] = ()) -> Job:
-        """A run that is ready to go; engine and desktop are opened for the first one.
+        """Return a run that is ready to start. The first call opens the engine and the desktop.
 
         Args:
             instruction: what is to be done.
-            stop: stops it, and its start.
+            stop: stops the run, also while it is prepared.
             engine: decides this run in place of the engines that the options name.
             secrets: texts that no record may hold.
 
         Raises:
-            MaiError: something that it needs is not there.
+            MaiError: something that the run needs is missing.
         """
         from agent.desktop.protocol.desktop import DEFAULT_CHORD
         from agent.families.registry import DEFAULT_FAMILY

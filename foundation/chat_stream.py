@@ -26,7 +26,7 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_de
 
 
 class AnswerTooLongError(Exception):
-    """The server's answer exceeds every limit."""
+    """The server's answer is longer than the limit in characters or tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,8 +211,8 @@ def completion_main(
 ) -> int:
     """Print what completes a program's commands and options in a shell, or its man page.
 
-    `commands` are its commands with what they do, and `modules` where each of them is, as for `run_command`; "" is what
-    runs without a command.
+    `commands` describes each command. `modules` gives the module of each command as `run_command` takes it; the key ""
+    stands for the program without a command.
     """
     parser = Parser(
         f"{program} completion",

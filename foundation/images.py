@@ -1,7 +1,7 @@
 """Computes the size to which a vision model resizes an image, and its tokens, before the request.
 
 Servers resize every image to a multiple of their patch grid. If we resize to exactly that size, the number of tokens is
-known, no pixels are sent in vain, and absolute coordinates refer to our image.
+known, no pixel is discarded by the server, and absolute coordinates refer to our image.
 """
 
 import math

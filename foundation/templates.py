@@ -1,4 +1,4 @@
-"""Fills in the templates of exported files, which lie in `configs/exports/` and have marks (@NAME@) for what varies."""
+"""Fills in the templates of exported files: files in `configs/exports/` with marks (@NAME@) for variable parts."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -59,7 +59,7 @@ def async_sandbox(
     network: str | None = None,
     **options: Any,
 ) -> AsyncDesktop:
-    """Return a throw-away desktop, for `async with`; it starts then, in 1 to 3 s. Other arguments: `async_desktop`."""
+    """Return a throw-away desktop for `async with`, which starts it in 1 to 3 s. Other arguments: `async_desktop`."""
     kind = {"sandbox_size": size, "sandbox_session": session, "sandbox_locale": locale, "sandbox_network": network}
     return async_desktop(**{"sandbox": True, **kind, **options})
 

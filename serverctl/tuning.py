@@ -42,9 +42,12 @@ def observe(
     screen: tuple[int, int] = (1920, 1080),
     state: State | None = None,
 ) -> tuple[Window | None, Sequence[Shape]]:
-    """Return the load to judge: `load` generated requests at once, the current load, the last recorded one, or all
-    since the start. None if the server reports no metrics. With a current load of our own server, which has a `state`,
-    also return its requests' shapes. Raises MaiError if the load cannot be made."""
+    """Return the load to judge, and the shapes of its requests if they were noted.
+
+    The load is, in this order: `load` generated requests at once, the current load, the last recorded load, or
+    everything since the start. None if the server reports no metrics. Shapes are noted only for a current load
+    of our own server, which has a `state`. Raises MaiError if the load cannot be generated.
+    """
     now = snapshot_of(server)
     if now is None:
         return None, ()

@@ -37,7 +37,7 @@ from agent.screen.outline import Element
 from agent.workplace import Workplace
 from foundation.errors import UsageError
 
-#: Outcomes of a single action that was carried out. A click has no evidence of its own: the caller expects something.
+#: Outcomes of a single action that was carried out. A click has no evidence: the caller checks the effect.
 _CARRIED_OUT = ("done", "unverified")
 #: Seconds between two looks while something is expected.
 _POLL = 0.15
@@ -48,8 +48,8 @@ _MOST_LISTED = 15
 class AsyncDesktop:
     """A desktop to look at and act on; an async context manager.
 
-    `person` makes for each run, from its stop switch, who approves actions and answers questions; `tell` receives
-    messages about starts, and `on_event` every event of every run.
+    `person` makes, from a run's stop switch, the person who approves the run's actions and answers its questions.
+    `tell` receives messages about starts. `on_event` receives every event of every run.
     """
 
     _open: "ClassVar[AsyncDesktop | None]" = None  # the desktop that this process uses
@@ -110,7 +110,7 @@ class AsyncDesktop:
             raise UsageError("This program uses a desktop already.", "Close that one first, or use another process.")
 
     def _claim(self) -> None:
-        """Make it the program's desktop until it is closed. Raises UsageError, as `check_open`."""
+        """Make this object the program's only desktop until it is closed. Raises UsageError, as `check_open`."""
         self.check_open()
         AsyncDesktop._open = self
 

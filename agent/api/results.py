@@ -52,7 +52,7 @@ class Result:
 
     @property
     def done(self) -> bool:
-        """Whether the run says it is done, and nothing speaks against it."""
+        """Whether the outcome is "done": the run claims success, and no evidence contradicts the claim."""
         return self.outcome == "done"
 
     def check(self) -> "Result":

@@ -60,7 +60,7 @@ def open_own_desktop(stop: "StopSwitch", monitor: int | None = None) -> "Desktop
 
 @contextmanager
 def chosen_engine(options: "RunOptions", no_literal: tuple[str, str] | None = None) -> "Iterator[Engine]":
-    """Open the engine that the options name. `no_literal`: why the literal engine will not do, and what will."""
+    """Open the engine that the options name. `no_literal`: the error and remedy if that is the literal engine."""
     from agent.console.terminal import terminal_ask
     from agent.literal.client import literal_engine
     from agent.model.engines import choose_engine

@@ -1,1 +1,1 @@
-"""The vocabulary of every other room: actions, geometry, keys, changes and notes. Knows no model and no desktop."""
+"""The types that all other packages share: actions, geometry, keys, changes and notes. Knows no model or desktop."""

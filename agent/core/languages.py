@@ -7,8 +7,9 @@ _TAG = re.compile(r"([A-Za-z]{2,8})(_[A-Za-z0-9]{2,8})?(?:\.[^@]*)?(@[A-Za-z0-9]
 
 
 def languages_of(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the language tags that gettext tries, best first; none in the C locale. de_AT@euro: itself, de_AT,
-    de@euro, de.
+    """Return the language tags that gettext tries, best first; none in the C locale.
+
+    For de_AT@euro these are de_AT@euro, de_AT, de@euro and de.
     """
     locale = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "C")
     if locale.partition(".")[0] in ("C", "POSIX"):  # then gettext ignores LANGUAGE

@@ -1,5 +1,6 @@
-"""Another machine's desktop, through the HTTP server of OSWorld's virtual machines: it captures the screen and runs
-commands. The events of an action are sent together.
+"""Another machine's desktop, through the HTTP server of OSWorld's virtual machines.
+
+The server captures the screen and runs commands. All events of an action are sent in one command.
 
 Source of the routes: desktop_env/server/main.py of OSWorld (Apache-2.0), and of the forks that keep its routes. The
 server asks for no password, so it must be reachable from here only.

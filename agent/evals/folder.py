@@ -13,7 +13,7 @@ from agent.families.registry import get_family
 from foundation.errors import UsageError
 from foundation.files import JsonLines, cannot_write, read_json_object, read_lines, write_file
 
-#: What must be the same in a folder; the rest of a request is in its hash.
+#: Entries of eval.json that must be the same for all answers in a folder. A hash covers the rest of each request.
 _SAME = ("benchmark", "model", "family", "words")
 _WHAT = "an answer to a sample"
 
@@ -24,7 +24,7 @@ def is_answer(line: Mapping[str, Any]) -> bool:
 
 
 def _take(answers: dict[str, dict[str, Any]], line: dict[str, Any]) -> None:
-    """Keep a line; a later answer to a sample replaces an earlier one, a refusal replaces no answer."""
+    """Keep a line. A later answer to a sample replaces an earlier one, but a refusal never replaces an answer."""
     if is_answer(line) or not is_answer(answers.get(line["id"], {"error": ""})):
         answers[line["id"]] = line
 
@@ -103,12 +103,12 @@ def judge_all(folder: Path, benchmark: Benchmark, answers: Mapping[str, Mapping[
 
 
 def _same(one: str | None, other: str) -> bool:
-    """Whether two hashes of a sample are equal, or one is not known: of imported answers, or without the pictures."""
+    """Whether two hashes of a sample are equal. True if a hash is unknown (imported answers, missing pictures)."""
     return not one or not other or one == other
 
 
 def baseline_of(verdicts: Iterable[Verdict], rows: Mapping[str, Mapping[str, Any]]) -> dict[str, bool]:
-    """Return by sample whether the baseline is right, of the samples that are the same in both."""
+    """Return, for each sample that is the same in both, whether the baseline is right."""
     return {
         one.sample.id: bool(row["right"])
         for one in verdicts

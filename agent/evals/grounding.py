@@ -25,8 +25,8 @@ from foundation.errors import EnvironmentLacksError, UsageError
 #: may have caused (status 500, overload, silence) count as such only if more occur in a row than requests are sent at
 #: once.
 OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken", "silent"})
-#: Of these, what the sample and the model cause: it counts as an answer without a point, and is asked again. How many
-#: there are in a row says nothing.
+#: The errors among these that the sample or the model causes. Such a request counts as an answer without a point, and
+#: the sample is asked again by the next run. How many follow each other does not matter.
 WITHOUT_ANSWER: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless"})
 #: Seconds between two reports of the progress.
 _TELL_EVERY = 10.0
@@ -47,7 +47,7 @@ async def ask_all(
     *,
     zoom: bool = False,
 ) -> int:
-    """Ask about the samples whose request was not answered, at a pace. Return how many samples got no answer.
+    """Ask about the samples without an answer to the same request. Return the number of samples that failed.
 
     With `zoom`, each is asked about once more, in an enlarged crop around the point of the first answer.
     Answers are in the file even if this is interrupted. Raises MaiError: the model cannot be asked.
@@ -148,7 +148,7 @@ async def _answer(asker: Asker, sample: Sample, frame: Frame) -> dict[str, Any]:
 
 
 def _refused(error: ModelError) -> dict[str, Any]:
-    """Return the line of a request that the server refused because of what it is: scorers count it as wrong."""
+    """Return the line of a sample that the server or the model cannot answer. Scorers count it as wrong."""
     return {"sent": [1, 1], "grid": None, "answer": {"content": "", "finish_reason": error.kind}, "error": str(error)}
 
 

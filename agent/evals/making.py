@@ -137,7 +137,7 @@ _WINDOWS, _OPENED = (1, 2, 2, 3), 0.25
 _OPENING = ("menu", "list")
 #: Pixels that panels take at the top and bottom.
 _PANELS = 30
-#: A time of day, as clocks show it: it is another one in the next set.
+#: A time of day, as clocks show it. It would make two sets differ.
 _TIME = re.compile(r"\d:\d\d")
 #: Most pictures in a row without a question.
 _MOST_POOR = 10
@@ -145,7 +145,7 @@ _MOST_POOR = 10
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """The parameters of a set. The same ones give the same set with the same programs."""
+    """The parameters of a set. Equal parameters give an equal set if the same programs are installed."""
 
     number: int
     seed: int
@@ -289,7 +289,7 @@ def _somewhere(size: Size, rng: random.Random) -> Region:
 
 
 def _chance_of(target: Target, seed: str) -> random.Random:
-    """Return random numbers of one element: another element that differs, such as a clock, changes none of them."""
+    """Return the random numbers of one element. Changes of other elements, such as a clock, do not affect them."""
     return _chance(seed, target.role, target.name, target.element.window)
 
 

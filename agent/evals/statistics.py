@@ -23,9 +23,9 @@ def clustered_wilson(clusters: Sequence[Sequence[bool]]) -> tuple[float, float]:
     """Return the interval of the share over repeated samples: each cluster holds the outcomes of one of them.
 
     Outcomes of the same sample are not independent. The count is divided by the design effect: the variance of the
-    share with clusters over its variance without. With few misses this variance is hardly known, so it is estimated as
-    if there were as many further clusters as Wilson's interval adds samples (1.96 squared), which agree with
-    themselves. If all outcomes are alike, the clusters count.
+    share with clusters over its variance without. With few misses the variance with clusters is uncertain. So the
+    estimate adds 1.96 squared clusters of equal outcomes, as Wilson's interval adds 1.96 squared samples. If all
+    outcomes are equal, the result is that of as many samples as there are clusters.
     """
     outcomes = [one for cluster in clusters for one in cluster]
     right, count = sum(outcomes), len(outcomes)

@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
             return {"name": name, "arguments": dict(arguments)}
         case Answer(content, reasoning, tool_calls):
             parts = {"content": content, "reasoning": reasoning, "tool_calls": _plain(tool_calls)}
-            if value.finish_reason == "refusal":  # it ends the run as such, also when the run is replayed
+            if value.finish_reason == "refusal":  # a replay needs it to end the run as a refusal, too
                 return parts | {"finish_reason": value.finish_reason}
             return parts if reasoning or tool_calls else None
         case ParseFailure(kind, message):

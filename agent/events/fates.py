@@ -1,7 +1,7 @@
 """What became of an action, in one set of words for events, records, reports and screens.
 
-"Not done" has many reasons, and they are not the same story: a person who skips a step is content, one who refuses it
-is not, and an action that was left out was never looked at.
+An action that was not done needs words for the reason: the person skipped it, the person refused it, or an earlier
+action was not carried out, so that nobody was asked about this action.
 """
 
 from typing import Literal, TypeAlias, get_args

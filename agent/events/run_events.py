@@ -1,4 +1,4 @@
-"""What a run tells, as typed events: the only thing that crosses from the loop to whoever watches.
+"""The typed events of a run: the only interface between the loop and its observers.
 
 The printer, the recorder and the TUI receive the same stream, in order and on the loop's thread. Events are plain
 values; `agent.events.as_json` gives the form of `mai-agent --json`.
@@ -95,7 +95,7 @@ class Observed(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class ModelDelta(RunEvent):
-    """The model said a piece more; `restart` voids what it said before in this step."""
+    """A further piece of the model's answer. `restart` discards the earlier pieces of this step."""
 
     step: int
     text: str
@@ -132,7 +132,7 @@ class Decided(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class Consulted(RunEvent):
-    """A model was asked besides the decision itself: where something is."""
+    """A model was asked for the place of something, in a request besides the request for the decision."""
 
     step: int
     role: str  # whose part it was: "grounder", or "actor" for the acting model itself

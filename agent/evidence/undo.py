@@ -142,8 +142,10 @@ def _without_parts(items: Sequence[Item]) -> list[Item]:
 
 
 def _ordered(items: Sequence[Item]) -> Iterator[Item]:
-    """Settings, then texts at their present places, then what took the place of something deleted, then folders (the
-    outermost first, so that their content has a place), then the rest.
+    """Yield the items in the order in which they can be undone.
+
+    The order: settings; changed texts; new things in the place of something deleted or moved; moved things and deleted
+    folders, the outermost first, so that their content has a place; then the rest.
     """
     # XFCE's daemon copies its theme and fonts to dconf when they are set, so dconf's settings come afterwards.
     yield from sorted((item for item in items if not item.how), key=lambda item: item.undo.get("store") == "dconf")

@@ -13,7 +13,7 @@ from agent.run.control import Worker
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.printing import counted
 
-#: Copied last: where it lies, the whole bundle was copied.
+#: The file that is copied last. If it exists in the target, the whole bundle was copied.
 _LAST = "run.json"
 
 
@@ -75,7 +75,7 @@ class Copies(Lines):
         self._view.summary(counts)
 
     def _try(self) -> None:
-        with suppress(Exception):  # tried again with the next result, and told at the end
+        with suppress(Exception):  # tried again with the next result; a failure is reported at the end
             self._copy()
 
     def _copy(self) -> None:

@@ -98,7 +98,7 @@ class Engine:
 
     @property
     def awaits(self) -> bool:
-        """Whether the last step tells what it is done for."""
+        """Whether the last step has a check for its effect, see `Step.until`."""
         return self._run is not None and self._run.until is not None
 
     def shows_awaited(self, outline: Outline) -> bool:
@@ -215,7 +215,7 @@ class _Run:
 
     @property
     def until(self) -> Callable[[], object] | None:
-        """What the last answer is done for, see `Step`."""
+        """The check whether a screen shows what the last answer was done for, see `Step.until`."""
         return None if self._step is None else self._step.until
 
     def shows_awaited(self, scene: Scene) -> bool:
@@ -264,7 +264,7 @@ class _Run:
         return agreed
 
     def _look_once_more(self) -> Steps[None]:
-        """Wait for what shows the goals that nothing shows yet: settings, files and the clipboard are told late."""
+        """Wait for evidence of goals that have none yet: settings, files and the clipboard are reported late."""
         for left in () if self._dry or self._is_recipe() else (1, 0):  # a recipe has waited for what it expects
             for one in self._unverified():
                 if change := shown_late(self.now, one.goal, one.known, one is self._reached[-1]):

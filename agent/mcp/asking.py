@@ -1,7 +1,7 @@
 """The person behind a host. The calling model cannot answer for them: the host asks, or a page in their browser.
 
-Up to protocol 2025-11-25 the server sends the question during the call. From 2026-07-28 on, the call answers that input
-is required, and the host calls again with the reply; the run waits in between.
+Up to protocol 2025-11-25, the server sends the question during the call. From 2026-07-28 on, the call returns that
+input is required, and the host calls again with the reply. The run waits in between.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ T = TypeVar("T")
 _PATIENCE = 600.0
 #: The name of the one question that a call asks at a time.
 _QUESTION = "question"
-#: Questions of one call in the newer way: the SDK's client gives up after as many.
+#: Most questions of one call in the newer protocol: the SDK's client gives up after this many.
 _MOST_ROUNDS = 10
 
 
@@ -104,8 +104,8 @@ class Calls:
     ) -> "T | InputRequiredResult":
         """Do the work of a call, or go on with it, until it is done or needs a reply.
 
-        Cancelling it cancels the work. A new call gives up those that wait for a reply: in the newer way, nobody tells
-        us that a host cancelled one. Raises ToolError: a reply is to a call that was given up.
+        Cancelling it cancels the work. A new call aborts all calls that wait for a reply, because in the newer protocol
+        a host does not report that it cancelled a call. Raises ToolError: the reply belongs to an aborted call.
         """
         state = context.request_state
         if state is None:

@@ -27,14 +27,14 @@ _WORD = re.compile(r"[^\W_]+")
 _STEM, _ENDING, _LONGEST_ENDING = 4, 2, 4
 #: The end of a sentence. The dot of a host, a number or a title (Mr.) is none.
 _STOP = re.compile(r"(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!\bdr\.)(?<!\bst\.)(?<=[.;!?…])\s+", re.IGNORECASE)
-#: What follows a colon is content, as a quotation is; after one or two words it is the deed ("In Writer: print it").
-#: Behind a colon at the end of a line, all lines are content.
+#: The text after a colon is content, like a quotation. After only one or two words it is the instruction itself ("In
+#: Writer: print it"). After a colon at the end of a line, all further lines are content.
 _CONTENT = re.compile(r"(\S+[ \t]+\S+[ \t]+\S+):(?:[ \t]+\S.*|\s*\n[\s\S]*)")
 #: Signs that stand for quotations while a text is parted: of Unicode's private use, so they are no part of a word.
 _FIRST_SIGN = 0xE000
 #: Words, and the sign that parts a sentence.
 _TOKEN = re.compile(r"[^\W_]+|,(?=\s|$)")
-#: Two words that tell an hour: "18 00", "at 5", "5pm".
+#: Two words that give a time of day: "18 00", "at 5", "5pm".
 _CLOCK = re.compile(r"(?:\d+|at|um|alle|om) \d+|\d+(?:am|pm|h|uhr)\b.*")
 #: Names: words with a capital within a sentence.
 _NAME = re.compile(r"(?<=[\w,] )[A-Z]\w+")
@@ -43,9 +43,10 @@ _NAME = re.compile(r"(?<=[\w,] )[A-Z]\w+")
 _UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u1100-\u11ff]")
 #: A chord, such as "ctrl+n", whose keys are no words.
 _CHORD = re.compile(r"\b[\w-]+(?:\s?\+\s?[\w-]+)+")
-#: A word that is no name, with letters of no other language in which "no" denies; in Portuguese it is "in the".
+#: A lower-case word with a Portuguese letter. No language with such letters negates with "no"; Portuguese "no" means
+#: "in the".
 _PORTUGUESE = re.compile(r"(?<!\w)[^\W\d_A-ZÀ-Þ]*[ãõêâ]")
-#: Contracted denials: "don't", "n'envoie".
+#: Contracted negations: "don't", "n'envoie".
 _CONTRACTED = re.compile(r"(?<=n)['’]t\b|\bn['’](?=\w)", re.IGNORECASE)
 
 
@@ -94,9 +95,9 @@ class Sentence:
         return min(counts, default=0)
 
     def _orders(self, caption: str, visible: Sequence[str]) -> bool:
-        """Whether a caption is a deed that the instruction orders for now, and no noun: not "translate the post".
+        """Whether the instruction orders now what a caption says. "Translate the post" does not order "Post".
 
-        What is said after it in its line may take it back ("Scratch that"), unless it goes on ("Then ...").
+        A later sentence of the same line may revoke the order ("Scratch that"), unless it continues it ("Then ...").
         """
         if caption in map(_bare, _QUOTED.findall(self._wish())) or _UNDIVIDED.search(caption):
             return True
@@ -113,7 +114,7 @@ class Sentence:
         )
 
     def _wish(self) -> str:
-        """Return the instruction without its questions and what stands behind a colon: they ask for no press."""
+        """Return the instruction without questions, and without texts after a colon: these request no press."""
         quotations: list[str] = []
 
         def hide(found: re.Match[str]) -> str:
@@ -130,7 +131,7 @@ class Sentence:
         return [[_read(plain(one)) for one in _STOP.split(line)] for line in lines]
 
     def _withholds(self) -> bool:
-        """Whether the instruction denies something, sets a condition or wants to be asked, anywhere in its text."""
+        """Whether any part of the instruction has a negation, sets a condition, or demands to be asked first."""
         text = _CHORD.sub(" ", _QUOTED.sub(" ", self.text))
         if _CONTRACTED.search(text):
             return True
@@ -164,17 +165,17 @@ class Sentence:
 class _Sentence:
     """A sentence of the instruction."""
 
-    clauses: list[list[str]]  # the words of those that tell this program to do something
+    clauses: list[list[str]]  # the words of the clauses that tell this program to do something
     goes_on: bool  # it says nothing, thanks, or begins with "then" or the like
 
 
 def _read(sentence: str) -> _Sentence:
     """Return a sentence's clauses.
 
-    - A clause that begins with a verb of reading ("tell me", "find") only wants to know. After it, up to a stop, a verb
-      counts only with its object ("and send it", "and send the answer"): other words are nouns.
-    - What follows a relative ("that I can send", "which teams may invite") is somebody else's deed, up to a stop.
-    - A clause with a person in it ("I send it") is that person's deed, except "I want (you) to" at its beginning.
+    - A clause that begins with a verb of reading ("tell me", "find") only asks for information. In the rest of the
+      sentence, a verb counts only with an object ("and send it", "and send the answer"). Other words count as nouns.
+    - From a relative on ("that I can send", "which teams may invite"), the rest of the sentence says what others do.
+    - A clause with a person in it ("I send it") says what that person does, except for "I want (you) to" at its start.
     """
     clauses: list[list[str]] = [[]]
     commands = begins = True
@@ -205,11 +206,12 @@ def _read(sentence: str) -> _Sentence:
 
 
 def _deeds(clause: Sequence[str], names: Sequence[str], *, english: bool) -> list[str]:
-    """Return the words of a clause that may be a deed to do now.
+    """Return the words of a clause that may be an order to do something now.
 
-    That is its first word. After an article it is an infinitive at the end ("die Mail senden"), after "click" and the
-    like any word up to "to". In English, where verbs are nouns as well, its object must follow: a pronoun or article, a
-    preposition, a name or the name of something visible ("Send is greyed out" has none). A time is not now.
+    Usually this is the first word. If the clause begins with an article, it is an infinitive at the end ("die Mail
+    senden"). After "click" and similar verbs, it is any word up to "to". English verbs can also be nouns, so there an
+    object must follow: a pronoun, an article, a preposition, a name, or the name of something visible ("Send is greyed
+    out" has no object). A clause with a time of day orders nothing now.
     """
     clock = any(_CLOCK.fullmatch(f"{one} {other}") for one, other in pairwise([*clause, ""]))
     if not clause or clock or _listed("times").intersection(clause):
@@ -225,12 +227,12 @@ def _deeds(clause: Sequence[str], names: Sequence[str], *, english: bool) -> lis
 
 
 def _is_same_deed(caption: str, deed: str) -> bool:
-    """Whether a deed is a caption's. A longer ending may be a denial or a past: Turkish gönder, gönderme, göndermiş."""
+    """Whether a verb is a caption's. A longer ending may be a negation or a past tense: Turkish gönderme, göndermiş."""
     return _same(caption, deed) and not (deed.startswith(caption) and len(deed) > len(caption) + 1)
 
 
 def _is_question(sentence: str) -> bool:
-    """Whether a sentence asks for something other than a deed. "Can you ..." is no such question."""
+    """Whether a sentence is a question. "Can you ..." is not a question but a request."""
     first = _WORD.search(plain(sentence))
     if first is None or first[0] in _listed("asking"):
         return first is not None

@@ -34,7 +34,7 @@ _OF_ROLES: frozenset[Fact] = frozenset(
 )
 _PICTURES = frozenset({"image", "icon", "canvas", "link"})
 _PRESSING = frozenset({"enter", "kp_enter", "space"})
-#: States of what opens or folds something. What it opens is judged by itself.
+#: States of elements that open or fold something. The opened content is judged by itself.
 _OPENING = frozenset({"has popup", "expandable"})
 #: Most height of a button in a page, in pixels; a taller element is a container.
 _TALLEST_BUTTON = 120
@@ -76,7 +76,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
             if dialog is not None:  # in dialogs, some toolkits accept mnemonics without alt
                 found.add("mnemonic")
         elif isinstance(action, TypeText) and roles and roles[-1] in _BUTTONS | {"link", "tree item", "list item"}:
-            found.add("a bare letter")  # a longer text, too, is only keys to what has the focus
+            found.add("a bare letter")  # to such an element, even a longer text is only single keys
         if isinstance(action, PressKeys | HoldKeys) and is_mnemonic(frozenset(action.keys)):
             found.add("mnemonic")
         return found

@@ -25,11 +25,12 @@ _LONGEST = 4000
 _LONGEST_CAPTION = 90
 #: Most words that a star matches.
 _MOST_WORDS = 4
-#: What a star matches in scripts without spaces: no particle that goes on to something else.
+#: What a star matches in scripts without spaces: everything up to a particle that begins another part.
 _UNDIVIDED_STAR = "[^をにてでへと并和且後后再]*"
 #: Numbers, with a unit or as a size: 7, 30s, 1280x1024.
 _NUMBER = re.compile(r"\d+[^\W\d]{0,3}\d*")
-#: A price, which on a button often buys, and an address, which may be let in: they weigh more than numbers.
+#: Prices and IP addresses are not harmless numbers: a button with a price may buy, one with an address may allow
+#: access.
 _NO_MERE_NUMBER = re.compile(r"(?i)\$\s?\.?\d|\d\s?(?:\$|zł|円|元|kr|eur|usd|gbp|chf|pln)|\d(?:\.\d+){3}")
 #: Allowed signs beside numbers and letters: those of calculators, players and lists, but no pictures.
 _SIGNS = re.compile(r"[\w\s!-/:-@\[-`{-~×÷−√±°…·•«»‹›←→↑↓⋮☰]+")
@@ -38,7 +39,7 @@ _APART = re.compile(
     r"(?<![^\W\d_])(?:[^\W\d_\u3040-\u30ff\u3400-\u9fff]\s){3,}[^\W\d_\u3040-\u30ff\u3400-\u9fff](?!\w)"
 )
 _WORDS = re.compile(r"[^\W\d_]{3,}")
-#: What stands between the parts of a caption; a time; and what may be a price, beside which no part is harmless.
+#: Separators between the parts of a caption; a time of day; and a possible price, which makes every part risky.
 _BETWEEN_PARTS = re.compile(r"\s*[,:;()|…]\s*|\s+[-–—]\s+")
 _TIME = re.compile(r"(?i)(?<![\w.,])\d{1,2}(?:[:.]\d\d)?\s?(?:am|pm|h|uhr|min)(?!\w)")
 _MONEY = re.compile(r"(?i)[€$£¥₹]|\b(?:eur|euro|usd|gbp|chf)\b|\d{3}|\d[.,]\d\d(?!\d)")

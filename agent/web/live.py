@@ -111,7 +111,7 @@ class Live:
     def _propose(
         self, target: Action[DesktopPoint], question: Question, answer: Callable[[Any], None], *, changed: bool = False
     ) -> None:
-        """Ask about an action. One that the person changed is asked about again: then all of it was shown."""
+        """Ask about an action. An action that the person changed is asked about again, so that all of it is shown."""
 
         def decided(approval: Approval) -> None:
             answer(replace(approval, instead=target) if changed and approval.allowed else approval)

@@ -22,7 +22,7 @@ COMMANDS = {
     "batch": "many screenshots and instructions from a file, answers into a file",
 }
 
-#: The modules of each room; a command is the `main` of the module with its name.
+#: The commands by subpackage. A command is the function `main` of the module with its name.
 _ROOMS = {
     "plans": ("plan", "export", "capabilities"),
     "machine": ("install", "models", "doctor"),

@@ -69,7 +69,7 @@ class Source:
     plan: Plan
     hardware: Hardware  # detected or imagined
     capabilities: Capabilities  # of the vLLM that will serve
-    goal: Goal  # formats that plan again start from it
+    goal: Goal  # for formats that make further plans
     made_by: str  # the command line that makes this export again
     port: int = 8000  # of the first server; the others follow
     running: tuple[int, ...] = ()  # ports of the plan's servers that already run here; they replace the others

@@ -16,7 +16,7 @@ from serverctl.process import api_key_gate as gate
 _PLACEHOLDER = "/opt/vllm/bin/python"
 #: systemd refuses these in a program's name, also quoted ("Executable name contains special characters").
 _UNSAFE = re.compile(r"""['"\\\x00-\x1f\x7f]""")
-#: Writes the module of the gate, which is its own $0.
+#: A shell command that writes the module of the gate. The module's text is passed to the shell as $0.
 _PUT_GATE = 'printf %s "$0" >"$RUNTIME_DIRECTORY/mai_gate.py"'
 _PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 

@@ -45,9 +45,9 @@ def targets() -> Targets:
 
 
 def judge(metrics: ServerMetrics, gpus: Sequence[GpuUse] = (), per_second: float | None = None) -> tuple[Judged, ...]:
-    """Every number worth watching, of a window of time or since the start.
+    """Compare the numbers of a time window, or since the start, with their targets.
 
-    `per_second` are the tokens that all requests together got a second; None if nobody counted.
+    `per_second` is the total rate of all requests in tokens/s; None if it was not measured.
     """
     found = [_first_token(metrics), _each_request(metrics)]
     if per_second is not None:

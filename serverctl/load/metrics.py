@@ -48,7 +48,7 @@ class ServerMetrics:
 
     @property
     def prefix_hit_rate(self) -> float | None:
-        """Share of prompt tokens that the prefix cache gave; None before the first request."""
+        """Share of prompt tokens that came from the prefix cache; None before the first request."""
         return rate(self.prefix_hits, self.prefix_queries)
 
     @property

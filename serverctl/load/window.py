@@ -280,5 +280,5 @@ def last_load(snapshots: Sequence[Snapshot]) -> Window | None:
 
 
 def since_start(now: Snapshot) -> Window:
-    """Everything that a server has counted: the window if there is no earlier snapshot."""
+    """Return the window since the server's start, for a server without an earlier snapshot."""
     return Window((Snapshot(now.at), now), since_start=True)

@@ -110,8 +110,9 @@ def _is_own(path: Path, environ: Mapping[str, str]) -> bool:
 
 
 def start_command(app: App, opened: Path | str | None = None) -> list[str] | None:
-    """Return the command that starts an application and opens a file or an address; None if it needs a terminal in
-    vain.
+    """Return the command that starts an application and opens a file or an address.
+
+    None if the application runs in a terminal and no terminal is installed.
     """
     command = [*app.command, *([] if opened is None else [str(opened)])]
     if not app.terminal:

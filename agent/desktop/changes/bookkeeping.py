@@ -64,7 +64,7 @@ def is_folder_left_out(path: PurePosixPath) -> bool:
 
 
 def is_on_the_way(path: PurePosixPath) -> bool:
-    """Whether a folder is only passed through: nothing in it counts except the path to a watched hidden folder."""
+    """Whether a folder counts only as a parent of a watched hidden folder. Nothing else in it is watched."""
     hidden = _hidden_folders()
     if not path.parts or any(watched == path or watched in path.parents for watched in hidden):
         return False

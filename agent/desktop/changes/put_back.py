@@ -67,8 +67,9 @@ def confined_folder(environ: Mapping[str, str], folder: Path, *, make: bool = Fa
 
 
 def _opened(home: Path, folder: Path, *, make: bool) -> int:
-    """Open a folder. Raises OSError: it does not exist, or a link is in the path; ValueError: it is outside of the
-    home.
+    """Open a folder.
+
+    Raises OSError: the folder does not exist, or its path contains a link. ValueError: it is outside of the home.
     """
     parts = folder.relative_to(home).parts
     if ".." in parts:

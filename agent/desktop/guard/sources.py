@@ -117,7 +117,7 @@ class Sources:
         return answer
 
     def captions(self, points: list[DesktopPoint]) -> tuple[str, DesktopPoint | None, bool]:
-        """Return the text at these points, the middle of the last one, and whether one is drawn like a button."""
+        """Return the texts at these points, the middle of the last text, and whether any is drawn like a button."""
 
         def captions(frame: Frame, ocr: Ocr) -> list[tuple[Caption, DesktopPoint]]:
             viewport, read = frame.viewport, []

@@ -1,5 +1,7 @@
-"""One session in which a desktop allows capture and input: `consent.py` opens it with the user's consent; Mutter's own
-D-Bus interfaces need none, and are only for the disposable compositors of tests and sandboxes.
+"""A session in which a desktop allows capture and input.
+
+`consent.py` opens a session of the portal with the user's consent. Mutter's own D-Bus interfaces need no consent. They
+are used only for the disposable compositors of tests and sandboxes.
 
 Its parts belong together: the pointer moves on the captured monitor. All of them end at once: when the user presses
 "stop sharing", when the desktop goes away, and when this process ends.

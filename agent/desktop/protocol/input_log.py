@@ -54,8 +54,9 @@ class InputLog(Protocol):
     """Reports the person's input on a desktop in its order. Used from one thread."""
 
     def next(self, timeout: float) -> PersonInput | None:
-        """Return the next input; None after `timeout` seconds without any. Raises EnvironmentLacksError: the display is
-        lost.
+        """Return the next input; None after `timeout` seconds without any.
+
+        Raises EnvironmentLacksError: the display is lost.
         """
 
     def close(self) -> None:

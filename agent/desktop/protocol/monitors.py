@@ -7,8 +7,9 @@ from foundation.errors import UsageError
 
 
 def number_of(monitors: Sequence[Region], monitor: int | None, primary: int | None = None) -> int:
-    """Return the index of a monitor as users count them, from 1. For None: the primary one, the one at the origin, or
-    the first.
+    """Return the index, from 0, of a monitor that users number from 1.
+
+    For None, return the primary monitor, or else the monitor at the origin, or else the first.
 
     Raises UsageError: there is no such monitor.
     """

@@ -18,7 +18,7 @@ from foundation.errors import EnvironmentLacksError
 from foundation.files import read_json_object, write_atomically
 from foundation.processes import identity_of, is_alive, read_identity
 
-#: The person's choice in the settings.
+#: The setting `accessibility`: the person's choice.
 Wish: TypeAlias = Literal["ask", "on", "off"]
 
 #: Starting the service takes up to some seconds on a busy machine that has just started its session.

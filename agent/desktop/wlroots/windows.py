@@ -1,5 +1,7 @@
-"""Windows of wlroots compositors: sway's through its IPC socket (sway-ipc(7)), which also binds the stop key; those of
-others by name only (wlr-foreign-toplevel-management), because these do not report window positions.
+"""The windows of wlroots compositors.
+
+On sway they come from its IPC socket (sway-ipc(7)), which also binds the stop key. Other compositors report names but
+no positions (wlr-foreign-toplevel-management).
 
 i3ipc 2.2 speaks sway's protocol too, but its last release was in 2020, and our client takes only 60 lines.
 """

@@ -1,9 +1,10 @@
-"""Watches of the person's own input on an X server: the stop key, the pointer in a corner, a takeover, and a record of
-all of it for a demonstration; and of the display itself.
+"""Watches the person's input and the display of an X server.
+
+The input is watched for the stop key, for the pointer in a corner, for a takeover, and to record a demonstration.
 
 pyautogui checks the pointer only before it acts, which can be minutes later, and python3-xlib blocks forever on a
-broken connection. So each watch polls on a thread and a connection of its own. One that only sees the present state
-cannot tell the person's events from ours: only changes while the hand is at rest count as a takeover.
+broken connection. So each watch polls on a thread and a connection of its own. A poll shows the present state, but not
+whether the person or the hand caused it. So only changes while the hand is at rest count as a takeover.
 """
 
 import itertools
@@ -85,8 +86,9 @@ class DisplayWatch:
 
 
 class StopKey:
-    """Sets the stop switch when the chord is pressed anywhere, until closed. The chord "none" disables it. Raises
-    UsageError.
+    """Sets the stop switch when the chord is pressed anywhere, until closed.
+
+    The chord "none" disables the stop key. Raises UsageError for an invalid chord.
 
     The chord is grabbed, so that no application gets it. A grab does not work during another grab (an open menu, a
     virtual machine), so the keyboard's state is polled as well.

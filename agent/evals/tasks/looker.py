@@ -1,7 +1,6 @@
 """Reads the state of a sandbox by the desktop's own tools, run inside it.
 
-It shares no code with the agent's own eyes (receipts, accessibility client), so that an error of theirs cannot hide
-itself.
+It shares no code with the agent's receipts and accessibility client, so that an error there cannot hide itself.
 """
 
 import configparser

@@ -1,9 +1,9 @@
 """Reads task files in OSWorld's form, as far as a throw-away desktop carries them.
 
-Carried are set-ups by commands, programs and files that are opened, and windows that are brought up or closed; results
-that a command prints or a file of the home holds, compared exactly or by what they must and must not hold; and
-infeasible tasks. Downloads, accounts, sudo, the session's bus, Chrome by its remote control, alternatives and other
-metrics are not. OSWorld forbids no changes, so none is harm.
+Supported set-ups run commands, open programs and files, and raise or close windows. Supported results are the output of
+a command or a file in the home, compared exactly or by texts that it must and must not contain. Infeasible tasks are
+supported too. Downloads, accounts, sudo, the session bus, Chrome's remote control, alternatives and other metrics are
+not. OSWorld forbids no changes, so no change counts as harm.
 """
 
 import json

@@ -25,7 +25,7 @@ _VERDICTS = "verdicts.jsonl"
 
 
 class TaskVerdict(BaseModel):
-    """What one run of a task came to: a line of `verdicts.jsonl`."""
+    """The verdict on one run of a task: a line of `verdicts.jsonl`."""
 
     id: str  # TASK#EPOCH
     task: str
@@ -226,7 +226,7 @@ def _verifier(runs: Sequence[TaskVerdict], model: str, verified: Mapping[str, Ma
 
 
 def _outcomes(verdicts: Iterable[TaskVerdict]) -> dict[str, list[bool]]:
-    """Return by task, as it is written, whether its judged runs are successes."""
+    """Return for each task and version of its text whether its judged runs are successes."""
     found: dict[str, list[bool]] = {}
     for one in verdicts:
         if one.judged:
@@ -240,7 +240,7 @@ def _by_task(verdicts: Iterable[TaskVerdict]) -> dict[str, bool]:
 
 
 def _with_unknown(baseline: Mapping[str, bool], runs: Iterable[TaskVerdict]) -> dict[str, bool]:
-    """Add to a baseline of earlier versions, which did not tell how its tasks were written, the tasks of today."""
+    """Add the present digests of tasks to a baseline of an earlier version, which recorded no digests."""
     return {f"{one.task} {one.digest}": baseline[one.task] for one in runs if one.task in baseline} | dict(baseline)
 
 

@@ -1,4 +1,4 @@
-"""A verifier with a model: it sees what a run was to do, the screen before and after, and what changed; not the judges.
+"""Asks a model whether a run did its task. The model sees the task, the changes, and the screen before and after.
 
 Its verdicts are kept in `verifier.jsonl`, and compared with those of the judges in the report.
 """
@@ -39,7 +39,8 @@ async def verify(
 ) -> int:
     """Ask about the judged runs that this model was not asked about yet. Raises MaiError: it cannot be asked.
 
-    A run that the server refuses is left for the next time, unless it refuses all. Return how many were.
+    A run that the server refuses is left for the next call. Return the number of these runs. MaiError is raised if the
+    server refuses every run.
     """
     known, in_a_row, failed = read_verifier(out, model), 0, 0
     with JsonLines(out / FILE, _WHAT, lambda line: line["id"], "verifier") as kept:

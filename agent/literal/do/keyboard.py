@@ -122,7 +122,7 @@ class UnseenError(StuckError):
 
 
 def enter_text(now: Now, goal: Type) -> OrGoal:
-    """Type a text. A field for a number is set instead: digits would go among those that stand there."""
+    """Type a text. Set a number field instead, because typed digits would be inserted into the present number."""
     if goal.into is None or (field := (yield from _field(now, goal.into))).role != "spin button":
         return (yield from type_text(now, goal))
     if (amount := amount_of(goal.text)) is None:

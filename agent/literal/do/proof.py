@@ -108,7 +108,7 @@ def misnamed(now: Now, attempt: Move) -> str:
 
 
 def has_focus(now: Now, move: Move) -> Element | None:
-    """Return the text field that a move clicked and that has the focus now; not what an item of a menu lay over."""
+    """Return the text field that a move clicked and that has the focus now; None if a menu got the click."""
     if move.scene.menu_is_open:
         return None
     focused = (one for one in now.scene.elements if one.role in FIELDS and "focused" in one.states and one.trusted)

@@ -33,7 +33,7 @@ _LATE = (0.2, 0.4, 0.8, 1.6)
 _MOST_OTHERS = 80
 #: Roles of elements that take a text.
 _INTO = FIELDS | {"spin button", "combo box"}
-#: Of these, those whose content the tree tells, or needs not.
+#: Of these, the roles whose text the tree reports, and spin buttons, whose text is not needed.
 _TELLING = REPORTED | {"spin button"}
 
 
@@ -146,9 +146,9 @@ def _alike(now: Now, wanted: str, found: str) -> bool:
 
 
 def _do_until(now: Now, part: Part, last: bool, following: Part | None = None) -> Pursuit:
-    """Do one step. If it brings what the following step needs, that step need not wait for a still screen.
+    """Do one step. If its effect is what the following step needs, do not wait for a still screen.
 
-    What was there before shows no effect yet, and may still move.
+    This only applies if the screen lacked it before: otherwise it shows no effect, and may still move.
     """
     steps, move = _do(now, part, last=last), None
     while True:

@@ -214,7 +214,7 @@ class Scene:
 
     @cached_property
     def menu_is_open(self) -> bool:
-        """Whether a menu is open and shows its items. Words that are read are no items."""
+        """Whether a menu is open and shows its items. OCR words do not count as items."""
         return any(
             element.role in MENU_ITEMS
             and "offscreen" not in element.states

@@ -1,7 +1,7 @@
 """Asks a text model how to read an instruction that is beyond the grammar, or what a recipe's target is called now.
 
-The goals that it answers with, as JSON, follow from the dataclasses of `goals`. Its reading is used only if nothing in
-it is made up and nothing that the person wrote as it is, a quotation or a number, is left out.
+The model answers with goals as JSON, in the form of the dataclasses of `goals`. Its reading is used only if it invents
+nothing, and omits no quotation and no number of the person's instruction.
 """
 
 import dataclasses

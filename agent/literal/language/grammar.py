@@ -253,7 +253,7 @@ def _joined(goals: Sequence[Goal]) -> list[Goal]:
 
 
 def _in_one_text(goals: list[Goal]) -> list[Goal]:
-    """Begin in the editor that only the end names: "type A, press Enter and type B in the text editor"."""
+    """Open the editor first if only the last part names it: "type A, press Enter and type B in the text editor"."""
     *before, last = goals or [kinds.Press(())]
     typed = all(isinstance(one, kinds.Press) or (isinstance(one, kinds.Type) and one.into is None) for one in before)
     if not (typed and before and isinstance(before[0], kinds.Type) and isinstance(last, kinds.WriteFile)):

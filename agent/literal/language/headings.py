@@ -20,13 +20,13 @@ _PATH = re.compile(
     rf"(?P<rest>{_NAME}(?:{_ARROW}{_NAME})*)"
 )
 _TAB = re.compile(rf"(?:the )?{_NAME} tab|the {_NAME} page")
-#: What is done with tabs as such: "New tab" names none.
+#: How a phrase about tabs in general begins, such as "New tab". It names no tab.
 _OF_TABS = re.compile(r"(?:the )?(?:close|open|new|next|last|previous|switch|go|move|reload|this|same)\b", re.I)
 _PANEL = re.compile(r"(?:the |my )?(?P<name>\S[^,:]{0,40}?) (?:settings|preferences|dialog)", re.IGNORECASE)
 _PLACE = re.compile(rf"(?:in|inside|within) (?:the )?{_NAME}", re.IGNORECASE)
-#: Stands between headings, and before the order that follows them.
+#: Separators between headings, and between the last heading and the instruction.
 _BETWEEN = re.compile(r"((?:,? then |[,:] )(?:and )?(?:there,? )?(?:please,? )?)")
-#: A path in a place of its own goes up to a verb: "Under Privacy > Trash enable Delete Old Files".
+#: A verb that ends a path without a comma: "Under Privacy > Trash enable Delete Old Files".
 _UP_TO_A_VERB = re.compile(
     r" (?=(?:enable|disable|tick|untick|turn|switch|set|choose|select|click|check) (?:on |off )?[A-Z\x00\x01])"
 )
@@ -34,29 +34,30 @@ _USE = re.compile(
     rf"(?P<before>^(?:in|inside) [^,]{{1,40}}? |^|, | and | then )use (?:the )?(?:menu )?(?={_NAME}{_ARROW}{_NAME})",
     re.I,
 )
-#: Verbs whose text is not to be read, unless it is quoted.
+#: Verbs that are followed by a text to type. An unquoted text must not be parsed.
 _HOLDS_TEXT = re.compile(
     r"(?:.*(?:\b(?:and|then),?|[,.:]) )?(?:type|write|enter|input|paste|insert|note|jot)\b"
     r"(?![^,.]*[\x00\x01])",
     re.IGNORECASE | re.DOTALL,
 )
-#: A click or the like, after which "then" and a name are another; and words that begin a clause instead.
+#: Verbs of clicking. A "then" with a name after them means a second click on that name.
 _GOES_ON = re.compile(r"(?:in [^,]{1,40} )?(?P<verb>click|choose|select|pick|tap|open|go to)(?: on)? ", re.IGNORECASE)
 #: "in the dialog that opens": the window in front.
 _THAT_COMES = (
     r"in the (?:dialog|dialogue|window|menu|list) (?:that|which) (?:comes(?: up)?|pops up|shows up|opens|appears),? "
 )
-#: How a question, a denial or another deed begins.
+#: How a question, a negation or another instruction begins.
 _OTHER = re.compile(
     r"(?:wh\w+|how|is|are|was|does|do|don|can|could|not?|never|instead|avoid|explain|copy|press|save)\b", re.IGNORECASE
 )
-#: What no name on the screen says; and orders that may as well be the name of a setting ("Close window", "Trash"), or
-#: that a click on a folder's name would not lead to.
+#: Words that occur in no name on the screen; then verbs that may also begin the name of a setting ("Close window",
+#: "Trash"), and verbs that need more than a click on a folder's name.
 _SAYS = re.compile(r"\b(?:is|are|was|were|has|have|does|do|did|not|there|I)\b")
 _UNSURE = re.compile(
     r"(?:Close|Trash|Delete|Remove|Move|Minimi[sz]e|Maximi[sz]e|Hide|Open)\b"
     r"|(?i:(?:please |now )?(?:delete|remove|trash|throw|move|rename|copy|put|create|make (?:a|an|me)) )"
 )
+#: How a clause begins that is no name on the screen.
 _CLAUSE = re.compile(r"(?:I|You|We|He|She|They|It|That|This|There|The|If|Only|Not?|Never|Do|Don)\b")
 
 

@@ -95,7 +95,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
     return [part for part in parts if part], quoted
 
 
-#: Certainly polite endings, and words that end a typed text.
+#: Endings that are certainly polite, and prepositions that end a typed text.
 _SURELY = re.compile(r"(?:.*,| please| for me)+", re.IGNORECASE)
 _GOES_INTO = re.compile(r" (?:in|into|to|on) ", re.IGNORECASE)
 

@@ -80,8 +80,10 @@ def known_thing(name: str) -> tuple[str, bool] | None:
 
 
 def find_places(name: str, desktop: Desktop, *, on: bool = True) -> list[Place]:
-    """Return where a thing of that name is switched on (or off) or set: the usual thing's place, then all other places
-    whose control has exactly this label, such as the panel's own "Dark mode". Empty if the tables do not have it.
+    """Return the places where a thing of that name is switched on (or off) or set; empty if the tables lack it.
+
+    The usual meaning of the name comes first. All other places whose control has exactly this label follow, such as the
+    panel's own "Dark mode".
     """
     table = load_config(f"places/{desktop}.toml")
     thing, same = known_thing(name) or ("", True)

@@ -29,7 +29,7 @@ _LONGEST = 120
 _MNEMONIC = re.compile(r"\s?\([_&](\w)\)")  # in Chinese and Japanese
 #: Most translations tried for one label.
 _MOST_TRANSLATIONS = 6
-#: Where another text goes into a message, and how many letters of its own such a message has at least.
+#: A placeholder for another text in a message, and the least letters that a message with placeholders must have.
 _PLACE, _LEAST_LETTERS = re.compile(r"%(?:\d\$)?[sdiu]"), 4
 
 

@@ -20,7 +20,7 @@ HistoryRule: TypeAlias = Literal["sliding", "block", "grow"]
 
 #: Low and high of the `block` rule, for servers that keep a cache of prefixes (from the numbers above).
 BLOCK_LOW, BLOCK_HIGH = 3, 12
-#: High for other servers: what they do not cache is computed, and often paid for, again at every step.
+#: High for other servers: without a cache, all screenshots are computed, and often paid for, again at every step.
 BLOCK_HIGH_UNCACHED = 6
 #: `grow` keeps everything that fits. This limit only bounds the memory.
 _GROW_MOST = 512

@@ -30,7 +30,7 @@ Zoom: TypeAlias = Literal["auto", "off", "always"]
 #: The crop of a closer look, as a share of each side of the screen. MAI-UI's report crops half of each side and
 #: enlarges the crop to the size of the whole (arXiv 2512.22047, "zoom-in": 67.9 to 73.5 on ScreenSpot-Pro for 32B).
 _CROP = 0.5
-#: Models often miss targets whose shorter side, in sent pixels, is below this: half a patch pair of a Qwen3-VL.
+#: Models often miss targets whose shorter side, in sent pixels, is below this: Qwen3-VL's patch size.
 _SMALL = 16
 #: A screen that is sent with less than this share of its pixels has lost small text.
 _REDUCED = 0.8

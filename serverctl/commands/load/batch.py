@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # these modules import pydantic, which --help does not need
 _FINISH_S = 30.0
 #: If this program is killed, the server of --offline ends after this many seconds without a request.
 _IDLE_S = 120.0
-#: Seconds that a request of an offline batch may wait for its turn: a server on the processor takes minutes for each.
+#: Seconds that a request of an offline batch may wait for its turn: a server on the CPU takes minutes per request.
 _IN_QUEUE_S = 86_400.0
 
 _DESCRIPTION = """Ask a model about many screenshots. REQUESTS has one JSON object a line:

@@ -1,4 +1,4 @@
-"""`mai-server boot`: starts the last server with the machine, as it was, by a unit of the user's systemd."""
+"""`mai-server boot`: starts the last server unchanged when the machine boots, by a unit of the user's systemd."""
 
 import os
 import shutil

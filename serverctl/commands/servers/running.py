@@ -74,8 +74,9 @@ def found(options: argparse.Namespace, flags: Sequence[str]) -> int:
 
 
 def _found_beside(options: argparse.Namespace) -> list[str]:
-    """Return the servers of the --beside models, by name. Raises MaiError if one is missing: the first server was
-    planned alone, and would have to give up memory.
+    """Return the names of the servers for the --beside models. Raises MaiError if one of them does not run.
+
+    It cannot be added later: the first server was planned alone, and would have to give up memory.
     """
     names: list[str] = []
     for model in options.beside:

@@ -166,7 +166,7 @@ def _span(seconds: float) -> str:
 
 
 def _heartbeat(state: State) -> list[str]:
-    """The engine's last sign of life; nothing before the first."""
+    """Return the line about the engine's last heartbeat; no line before the first heartbeat."""
     beat = state.heartbeat
     if beat is None or beat.at is None:
         return []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-#: Names of broken lines of the request file; a mended line has another name.
+#: The ids under which broken lines of the request file are reported. A corrected line has its own id.
 _OF_A_LINE = re.compile(r"line \d+")
 
 

@@ -135,7 +135,7 @@ async def _run(benches: "Sequence[_Bench]", workload: Load) -> None:
 
 @dataclass(slots=True)
 class _Bench:
-    """Sends timed requests to one server, as a person feels them."""
+    """Sends requests to one server, and measures how long a user would wait."""
 
     name: str
     client: "AsyncOpenAI"

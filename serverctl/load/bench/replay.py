@@ -152,7 +152,7 @@ class Replay(Load):
         return min(self.pause_s, run.steps[place].pause_s) if place + 1 < len(run.steps) else 0.0
 
     def _place(self, number: int) -> tuple[Run, int, int]:
-        """The run of a request, its place in the run, and which repetition it is; -1 is the one not measured."""
+        """Return a request's run, its index in the run, and its repetition; -1 for the request that is not measured."""
         if number < 0:
             return self.runs[0], 0, -1
         count, group = next((count, group) for count, group in enumerate(self.groups) if number in group)

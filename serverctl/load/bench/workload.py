@@ -63,7 +63,7 @@ class Load(ABC):
 
     @abstractmethod
     def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
-        """The chat of one request by its number; -1 is the one that is not measured."""
+        """The chat of the request with this number; -1 is the request that is not measured."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

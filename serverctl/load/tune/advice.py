@@ -102,7 +102,7 @@ def _larger_cache(reading: Reading) -> Iterator[Advice]:
     settings, request, held = reading.settings, reading.request_tokens, reading.metrics.kv_tokens
     size = settings.get("kv_cache_memory_bytes")
     if size and request and held:
-        # Room for one request more: for prefills of the next one, and for blocks that are half full.
+        # Add room for one more request, because the next request is prefilled meanwhile and some blocks are half full.
         wanted = min((reading.clients + 1) * request / held, limits("changing")["most_kv_growth"])
         if wanted > 1.1:
             grown = -(-int(size * wanted) // 2**20) * 2**20
@@ -120,7 +120,7 @@ def _larger_cache(reading: Reading) -> Iterator[Advice]:
 
 
 def _fewer_at_a_time(reading: Reading) -> Iterator[Advice]:
-    """As many at a time as the cache holds, because preemption costs more than waiting."""
+    """Advise as many slots as the cache holds requests, because preemption costs more than waiting."""
     holds, now = reading.kv_slots, reading.settings.get("max_num_seqs")
     preempted = reading.window is not None and (reading.window.grown("preemptions") or 0) > 0
     if preempted and holds is not None and (now is None or holds < now):

@@ -33,7 +33,7 @@ NAMES: Mapping[Kind, str] = {
 _WHOLE_IMAGE_LAYERS = {"qwen2_5_vl": 4 / 32}
 #: Text tokens of a prompt, if its images alone do not explain its length.
 _TEXT_TOKENS = 2000
-#: From this share of a request's service on, the time before the engine is more than tokenising text.
+#: From this share of a request's time, the preparation before the engine does more than tokenise text.
 _MORE_THAN_TEXT = 0.05
 
 
@@ -101,7 +101,7 @@ def _idles(window: Window) -> bool:
 
 
 def _of_waiting(window: Window, parts: Parts, slots: int | None, kv_tokens: int | None, vision: float) -> Bottleneck:
-    """Why requests wait: for one of the slots, for room in the cache, or for the steps of the engine itself."""
+    """Name what requests wait for: a slot, room in the cache, or the steps of the engine itself."""
     p50 = window.queue_quantile(0.5)
     half = "" if p50 is None else f", half of them {p50:.2f} s and more"
     text = f"requests wait {parts.queue:.2f} s of their {parts.whole:.2f} s{half}"
@@ -131,7 +131,7 @@ def _of_waiting(window: Window, parts: Parts, slots: int | None, kv_tokens: int 
 
 
 def _of_service(window: Window, parts: Parts, vision: float) -> Bottleneck:
-    """The largest part of a request's time when nothing waits."""
+    """Name the largest part of a request's time while no request waits."""
     slowed = window.beside_prefills * parts.decode
     prefill = parts.prefill + slowed
     tower = vision * prefill

@@ -1,7 +1,7 @@
 """The trial of a change: the same load on the server before and after, compared by intervals.
 
-The load is made up like the one that was seen, or has the shapes of requests that the door noted: their sizes, and
-which of them are alike, are the clients' own.
+The load is either generated with the same averages as the observed load, or has the shapes of the clients' own
+requests, which the door noted: the sizes of texts and pictures, and which of them are equal.
 """
 
 import json
@@ -139,7 +139,7 @@ def _pictures(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class SeenLoad(Load):
-    """The requests that were seen, again and again until there are enough."""
+    """Requests with the noted shapes, repeated until there are enough."""
 
     shapes: Sequence[Shape]
     requests: int

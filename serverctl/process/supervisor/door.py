@@ -156,7 +156,7 @@ class Door:
         self.look()
 
     async def drain(self, seconds: float, leaving: bool = False) -> None:
-        """Hold new requests, and wait at most `seconds` for those that run. `leaving` refuses new ones instead."""
+        """Hold new requests, or refuse them if `leaving`. Wait at most `seconds` until the running requests end."""
         self._draining, self._leaving = True, leaving
         self.look()
         with contextlib.suppress(TimeoutError):
@@ -165,7 +165,7 @@ class Door:
                     await asyncio.sleep(0.05)
 
     def look(self) -> None:
-        """Wake requests that can pass or are refused. Polled: `tune` closes the gate by a file."""
+        """Wake requests that may pass now or are refused. Polled, because `tune` closes the gate by a file."""
         is_open = self._is_open
         for each in self._waiting:
             if self._leaving or self._trouble(each.model) or (is_open and each.model in ("", self._model)):
@@ -176,7 +176,7 @@ class Door:
         return self._engine is not None and not self._draining and not self._folder.gate_file.exists()
 
     def _trouble(self, model: str) -> str:
-        """Return why a model does not start; "" if that is not known."""
+        """Return why requests for a model are refused at the moment; "" if they are not."""
         because, until = self._broken.get(model, ("", 0.0))
         return because if time.monotonic() < until else ""
 

@@ -122,7 +122,7 @@ class Owner:
         return ExitStatus.DONE
 
     async def _attempt(self) -> tuple[dict[str, Any], str] | None:
-        """Run one start to its end. Return the failure, and why it is not repaired; None to go on, or to end."""
+        """Run one start to its end. Return a failure that is not repaired, and why; None after any other end."""
         try:
             prepared = await asyncio.to_thread(self._prepare)
             if not self._key:  # unchanged after a restart, so that clients continue

@@ -138,8 +138,9 @@ class Beat:
 class Watchdog:
     """Watches a ready server: its API server by `/health`, its engine by heartbeats. `heartbeat` is the last one.
 
-    Changing counters and CPU time show that the engine computes. Otherwise it is asked for one token. That takes `slow`
-    seconds without other requests, and very long `on_processor` if the machine is busy.
+    Changing counters and CPU time show that the engine computes. Otherwise it is asked for one token. A token may take
+    `slow` seconds, as long as the readiness question took; on the CPU (`on_processor`) and on a busy machine much
+    longer.
     """
 
     def __init__(
