@@ -7,6 +7,7 @@ from PIL import Image, ImageDraw
 
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Region, Size
+from agent.core.notes import Note
 from agent.literal.engine import Engine
 from agent.literal.goals import Click, Expected, Open, Part, Press, Reading, Repeat, Target, Toggle, Type
 from agent.literal.vocabulary.translations import Names
@@ -90,33 +91,22 @@ def test_what_the_next_step_needs_is_awaited_if_it_was_not_there_before(followin
     assert awaited(before, before, parts=[clicked]) is None
 
 
-@pytest.mark.parametrize(
-    ("following", "needs", "lacks"),
-    [
-        (Part(Press(("enter",)), window="Notes"), [], None),
-        (Part(Type("me"), window="Notes"), [element("text", states={"focused"}, window="Notes", app="notes")], []),
-        (Part(Type("me"), window="Notes"), [element("text", states={"focused"}, window="Notes", app="notes")],
-         [element("terminal", states={"focused"}, window="Notes", app="notes")]),
-    ],
-)  # fmt: skip
-def test_keys_and_texts_await_their_window_and_a_text_a_field_that_reports_it(following, needs, lacks):
-    behind = screen(save(), *needs, windows=[WINDOW, replace(OTHER, active=False)])
-    found = awaited(behind, behind, screen(*needs, windows=[OTHER, BEHIND]), parts=[SAVE, following])
-    assert found == [False, True]
-    if lacks is not None:
-        assert awaited(behind, screen(*lacks, windows=[OTHER, BEHIND]), parts=[SAVE, following]) == [False]
+def test_keys_await_nothing_because_no_screen_shows_where_they_go():
+    behind = screen(save(), windows=[WINDOW, replace(OTHER, active=False)])
+    for following in (Part(Press(("enter",)), window="Notes"), Part(Type("me"), window="Notes")):
+        assert awaited(behind, parts=[SAVE, following]) is None
 
 
-def test_a_field_awaits_the_focus_then_nothing_then_its_text():
-    def field(value="old", states=()):
-        return screen(element("text", "Name", value=value, states=states))
+def test_a_field_awaits_the_focus_and_its_text_what_comes_next():
+    def field(value="old", states=(), *more):
+        return screen(element("text", "Name", value=value, states=states), *more)
 
     text = "more than is pressed key by key"
-    focused, typed = field(states={"focused"}), field(text, {"focused"})
+    focused, typed, valid = field(states={"focused"}), field(text, {"focused"}), field(text, {"focused"}, save(y=400))
     part = Part(Type(text, Target("Name", "text", inside="Settings"), replace=True))
-    engine = Engine(lambda _: outline(), lambda _: Reading([Repeat((part,), ())]))
+    engine = Engine(lambda _: outline(), lambda _: Reading([Repeat((part, SAVE), ())]))
     steps = []
-    for before, no, yes in ((field(), field(), focused), (focused, None, focused), (focused, focused, typed)):
+    for before, no, yes in ((field(), field(), focused), (focused, None, focused), (focused, typed, valid)):
         reply = engine.reply(made_up.talk("do it again", before, *steps))
         assert engine.shows_awaited(yes.outline)
         assert no is None or not engine.shows_awaited(no.outline)
@@ -126,10 +116,40 @@ def test_a_field_awaits_the_focus_then_nothing_then_its_text():
     ]  # fmt: skip
 
 
-def test_a_switch_awaits_its_other_state():
-    switch = Part(Toggle(Target("Blink", "switch", inside="Settings"), on=True))
-    off, on = (screen(element("switch", "Blink", states=states)) for states in ((), {"checked"}))
-    assert awaited(off, off, on, parts=[switch]) == [False, True]
+@pytest.mark.parametrize(
+    "part",
+    [
+        Part(Type("more than is pressed key by key", Target("Name", "text", inside="Settings"))),
+        Part(Toggle(Target("Blink", "switch", inside="Settings"), on=True)),
+    ],
+)
+def test_what_the_last_step_does_is_not_believed_before_the_screen_is_still(part):
+    """An application may take it back, and what is there already may move."""
+    there = screen(element("text", "Name", states={"focused"}), element("switch", "Blink", x=500), save(y=400))
+    assert awaited(there, parts=[part]) is None
+    assert awaited(there, parts=[part, SAVE]) is None
+
+
+def test_a_text_that_another_field_took_stops_the_recipe():
+    def fields(first="", second="", states=()):
+        other = element("text", "Second", value=second, y=400, states=states)
+        return screen(element("text", "First", value=first, states=() if states else {"focused"}), other)
+
+    part = Part(Type("hello there, more than one word", Target("First", "text", inside="Settings")))
+    text = part.goal.text
+    assert ending(follow(fields(), fields(first=text), parts=[part])[-1]) == ("success", True)
+    replies = follow(fields(), fields(second=text, states={"focused"}), parts=[part])
+    assert said(replies).endswith("the focus moved, and the text went into text “Second”")
+
+
+def test_a_target_that_changed_before_the_click_is_looked_for_again_once():
+    there, moved = screen(save(y=200)), screen(save(y=300))
+    failed = Note("failed", "“Discard” came where “Save” was meanwhile: look again")
+    replies = follow(there, moved, screen(element("push button", "Saved")), notes={0: failed})
+    assert [call_of(reply).get("coordinate") for reply in replies[:2]] == [[250, 210], [250, 310]]
+    assert ending(replies[-1]) == ("success", True)
+    replies = follow(there, moved, moved, notes={0: failed, 1: failed})
+    assert ending(replies[-1])[0] == "fail"
 
 
 def test_words_that_were_not_read_before_are_no_effect():

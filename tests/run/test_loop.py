@@ -1,15 +1,17 @@
 """The loop with a scripted model: what it does with each kind of answer, and in which order it tells."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen, every, finish, notes, run
 from stubs.endpoint import DONE, act, pictures, raw, refuse, say, texts, whole
 from stubs.several import Several
+from stubs.two_models import go
 
 from agent.core.actions import Action, CallTool, Click, TypeText
-from agent.core.geometry import DesktopPoint
+from agent.core.geometry import DesktopPoint, Region
 from agent.core.notes import Note, NoteKind, read_notes
 from agent.desktop.input.hand import RecordingHand
 from agent.desktop.protocol.hand import ActionFailedError
@@ -27,6 +29,7 @@ from agent.events.run_events import (
 from agent.run.control import Steering
 from agent.run.loop.context import ToolAnswer, ToolFailedError
 from agent.safety.policy import Approval, Question
+from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError, ExitStatus
 
 CLICK = act("click", coordinate=[500, 500])
@@ -414,6 +417,27 @@ async def test_the_calls_of_an_answer_are_carried_out_until_one_cannot_be(
     assert finish(events).outcome == "done"
     if note:
         assert str(Note(note))[:30] in texts(desk.endpoint.requests[1], "user")[-1]
+
+
+@pytest.mark.parametrize(
+    ("was", "comes", "role", "clicks"),
+    [
+        ("Keep", "Delete", "push button", 1),  # only once: a toolkit's two answers may always differ
+        ("Keep", "Keep", "push button", 2),
+        ("12:04", "12:05", "push button", 2),
+        ("Keep", "Delete", "label", 2),  # a part of the button, or what lies around it
+        ("Keep", "", "push button", 2),
+    ],
+)
+async def test_what_came_to_a_point_since_the_model_looked_is_not_clicked(
+    was: str, comes: str, role: str, clicks: int
+) -> None:
+    button = Element(1, "push button", was, Region(100, 100, 60, 60), source="tree")
+    hit = replace(button, role=role, name=comes)
+    ran = await go([say(CLICK), say(CLICK), say(DONE)], [], elements=(button,), hit=hit)
+    assert len([one for one in every(ran.events, Acted) if isinstance(one.target, Click) and one.executed]) == clicks
+    told = [note.detail for note in read_notes(notes(ran.events)[0] or "") if note.kind == "failed"]
+    assert told == (["“Delete” came where “Keep” was meanwhile: look again"] if clicks == 1 else [])
 
 
 async def test_an_action_that_fails_ends_an_answer_of_several_calls() -> None:

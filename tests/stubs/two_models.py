@@ -50,15 +50,16 @@ class StillScreen(FakeScreen):
 
 @dataclass
 class Tree:
-    """The accessibility tree of the made-up desktop."""
+    """The accessibility tree of the made-up desktop. `hit` is what it reports at every point."""
 
     elements: tuple[Element, ...] = ()
+    hit: Element | None = None
 
     def outline(self) -> Outline:
         return Outline(Region(0, 0, 256, 256).size, self.elements)
 
-    def at(self, point: Any) -> None:
-        return None
+    def at(self, point: Any) -> Element | None:
+        return self.hit
 
     def focused(self) -> None:
         return None
@@ -101,6 +102,7 @@ async def go(
     leaving: dict[str, Any] | None = None,
     person: FakePerson | None = None,
     elements: tuple[Element, ...] = (),
+    hit: Element | None = None,
     still: bool = False,
     windows: bool = True,
     instruction: str = "do the task",
@@ -115,7 +117,7 @@ async def go(
     def opened(*arguments: Any) -> MadeUpDesktop:
         desktop = MadeUpDesktop(*arguments)
         desktop.focus = "right"
-        desktop.open_elements = lambda: Tree(elements)  # type: ignore[method-assign]
+        desktop.open_elements = lambda: Tree(elements, hit)  # type: ignore[method-assign]
         if not windows:
             desktop.open_windows = lambda: None  # type: ignore[method-assign]
         if still:

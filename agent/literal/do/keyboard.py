@@ -155,8 +155,7 @@ def type_text(now: Now, goal: Type) -> Pursuit:
     short = len(goal.text) <= _MOST_KEYS and goal.text.isascii()
     if goal.into is None and short and (display := _display(now)) is not None:
         return (yield from _into_display(now, goal.text, display))
-    typing = Step.type(f"Type the text ({len(goal.text)} characters).", goal.text, main=True)
-    first = yield replace(typing, until=partial(_field_holds, now, goal.text))
+    first = yield Step.type(f"Type the text ({len(goal.text)} characters).", goal.text, main=True)
 
     def went_in() -> Done | None:
         if gone := vanished(now, first):
@@ -187,11 +186,11 @@ def focus(now: Now, field: Element, name: str, *, main: bool = False) -> Step:
     return replace(now.click(f"Focus {name}: click it.", field, main=main), until=has_focus)
 
 
-def _field_holds(now: Now, text: str) -> bool:
-    """Return whether the focused field reports a text."""
+def field_with(now: Now, text: str) -> Element | None:
+    """Return the focused field if it reports a text."""
     wanted = " ".join(text.split())
     fields = (one for one in now.scene.shown(REPORTED, without="") if "focused" in one.states)
-    return any(wanted in " ".join((one.value or "").split()) for one in fields)
+    return next((one for one in fields if wanted in " ".join((one.value or "").split())), None)
 
 
 def _into_display(now: Now, text: str, display: Element) -> Pursuit:

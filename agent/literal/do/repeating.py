@@ -12,7 +12,7 @@ from functools import partial
 from agent.core.changes import Change
 from agent.literal import goals
 from agent.literal.do.clicking import CLICKS
-from agent.literal.do.keyboard import REPORTED, UnseenError, focus, type_text
+from agent.literal.do.keyboard import REPORTED, UnseenError, field_with, focus, type_text
 from agent.literal.do.looking import Search, safe_spot
 from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, agrees, until
 from agent.literal.do.windows import raise_window
@@ -148,33 +148,35 @@ def _alike(now: Now, wanted: str, found: str) -> bool:
 def _do_until(now: Now, part: Part, last: bool, following: Part | None = None) -> Pursuit:
     """Do one step. If its effect is what the following step needs, do not wait for a still screen.
 
-    This only applies if the screen lacked it before: otherwise it shows no effect, and may still move.
+    This only applies if the screen lacked it before: otherwise it shows no effect, and may still move. If the action
+    was left out because its target changed meanwhile, the step begins anew, once.
     """
-    steps, move = _do(now, part, last=last), None
+    if following is not None and target_of(following.goal) is None:
+        following = None  # no screen shows where keys will go
+    steps, move, again = _do(now, part, last=last), None, False
     while True:
         try:
             step = next(steps) if move is None else steps.send(move)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]  # a generator's result is untyped here
-        if following is not None and step.main and step.until is None and not _can_begin(now, following):
+        if following is not None and step.main and not _can_begin(now, following):
             step = replace(step, until=partial(_can_begin, now, following))
         move = yield step
+        if not again and (move.failure or "").endswith("look again"):
+            steps, move, again = _do(now, part, last=last), None, True
 
 
 def _can_begin(now: Now, part: Part) -> bool:
-    """Return whether the current screen has what a step needs: its only target, or its window in front.
+    """Return whether the current screen has a step's only target.
 
     The words may not have been read yet, so a text needs a field that reports it.
     """
-    types = isinstance(part.goal, goals.Type)
-    if (target := target_of(part.goal)) is not None:
-        roles = _INTO if types else frozenset[str]()
-        sure = [] if target.picture else _reachable(now, _recorded(now).matching(target, part.near, roles), roles)
-        return len(sure) == 1 and "disabled" not in sure[0].states and (not types or sure[0].role in _TELLING)
-    front = now.scene.front
-    if not part.window or front is None or not _recorded(now).is_named(front, part.window):
+    target, types = target_of(part.goal), isinstance(part.goal, goals.Type)
+    if target is None or target.picture:
         return False
-    return not types or any("focused" in one.states and now.scene.in_front(one) for one in now.scene.shown(REPORTED))
+    roles = _INTO if types else frozenset[str]()
+    sure = _reachable(now, _recorded(now).matching(target, part.near, roles), roles)
+    return len(sure) == 1 and "disabled" not in sure[0].states and (not types or sure[0].role in _TELLING)
 
 
 def _do(now: Now, part: Part, *, last: bool) -> Pursuit:
@@ -239,7 +241,7 @@ def _click(now: Now, goal: goals.Click, near: Sequence[str], *, last: bool) -> P
     def chosen() -> list[Element]:
         return [one for one in _recorded(now).matching(goal.target, near) if is_on(one)]
 
-    attempt = yield click if is_on(found) else replace(click, until=chosen)
+    attempt = yield click
     if is_on(found) and chosen():  # it was on before, so the click shows no other effect
         return Already(f"{state_of(chosen()[0])} already")
     return Done(state_of(chosen()[0])) if chosen() else (yield from _shown(now, attempt, last))
@@ -255,8 +257,7 @@ def _toggle(now: Now, goal: goals.Toggle, near: Sequence[str]) -> Pursuit:
         matches = [one for one in _recorded(now).matching(goal.target, near) if is_on(one) is goal.on]
         return Done(state_of(matches[0])) if matches else None
 
-    attempt = yield replace(now.click(f"{state_of(found)}: click it.", found), until=switched)
-
+    attempt = yield now.click(f"{state_of(found)}: click it.", found)
     if done := (yield from until(switched, "It stands as before: wait.", 3, 0.5)):
         return done
     if attempt.failure is None and not _recorded(now).matching(goal.target):
@@ -279,7 +280,11 @@ def _type_into(now: Now, goal: goals.Type, near: Sequence[str]) -> Pursuit:
             yield Step.select_all()
         typed = yield Step.type(f"Type {goal.text}.", goal.text, main=True)
         return (yield from _shown(now, typed, last=False))
-    return (yield from type_text(now, goals.Type(goal.text, None, goal.replace)))
+    done = yield from type_text(now, goals.Type(goal.text, None, goal.replace))
+    took, meant = field_with(now, goal.text), _recorded(now).matching(goal.into, near, _INTO)
+    if took is not None and meant and took not in meant:
+        raise StuckError(f"the focus moved, and the text went into {took.role} “{took.name}”")
+    return done
 
 
 def _find(now: Now, target: Target, near: Sequence[str] = (), roles: frozenset[str] = frozenset()) -> Steps[Element]:

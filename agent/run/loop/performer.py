@@ -1,6 +1,7 @@
 """Carries out the actions of a decision in order. Each is checked by the policy, and its effect is observed."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from agent.core.actions import (
     Click,
     KeyDown,
     KeyUp,
+    LongPress,
     OpenApp,
     Remember,
     VisitPage,
@@ -122,6 +124,7 @@ class Performer:
         self._holding = HeldKeys(context)
         self._sentence = Sentence(self._settings.instruction)
         self._pointed: DesktopPoint | None = None  # where the last action left the pointer
+        self._came = ""  # what had come to the last action's point since the model saw the screen
 
     async def perform(self, turn: Turn) -> None:
         """Carry out the actions in order until one is not done. Results go into the turn.
@@ -213,6 +216,9 @@ class Performer:
         if steering.acted:  # do not ask about an action that will not be done
             return turn.void(index, "overtaken", target, Note("taken_over"))
         attempt.goes_to(await self._look(judged, turn))
+        came, self._came = self._came, _came(judged, attempt.situation)
+        if self._came and self._came != came:
+            return turn.void(index, "left out", target, Note("failed", f"{self._came} meanwhile: look again"))
         question = self._consent.question(judged, attempt.situation, objection)
         if question is not None and self._consent.would_ask(question) and not await self._free_hands(turn):
             return turn.drop(index, "left out", target)
@@ -334,6 +340,21 @@ def _described(outline: Outline | None, attempt: _Attempt) -> Described | None:
         return described_field(outline, attempt.aim.field)
     points = points_of(attempt.target)
     return (described_at(outline, points[-1]) or _words_at(points[-1], attempt.situation)) if points else None
+
+
+def _came(action: Action[DesktopPoint], now: Situation) -> str:
+    """Return what came to an action's point since the model saw the screen: another thing of the same role; else "".
+
+    A name that differs in its digits only is the same thing: a clock, or a counter. A toolkit may report one thing in
+    its outline and another at a point, so the same answer does not hold an action back twice.
+    """
+    seen = now.described
+    if seen is None or not now.elements or not isinstance(action, Click | LongPress):
+        return ""
+    names = seen.name, now.elements[-1].name
+    first, second = (re.sub(r"\d+", "", " ".join(name.split())) for name in names)
+    is_other = seen.role == now.elements[-1].role and first and second and first != second
+    return f"“{names[1]}” came where “{names[0]}” was" if is_other else ""
 
 
 def _words_at(point: DesktopPoint, seen: Situation) -> Described | None:
