@@ -67,7 +67,7 @@ class Elements(Protocol):
         """Return the texts of dialogs drawn inside the active window, such as a page's; None if unknown."""
 
     def default_button(self) -> Element | None:
-        """Return the button that Enter presses in the active window; None if there is none, or it is unknown."""
+        """Return the button that Enter presses in the active window. None: it has none, or does not report it."""
 
     def page(self) -> str | None:
         """Return the address of the web page in the active window; None if it shows none."""

@@ -234,17 +234,13 @@ def _click(now: Now, goal: goals.Click, near: Sequence[str], *, last: bool) -> P
     found = yield from _find(now, goal.target, near)
     action = "double_click" if goal.count > 1 else CLICKS[goal.button]
     words = f"{describe_target(goal.target)} is there: {action.replace('_', ' ')} it."
-    click = now.click(words, found, action)
+    attempt = yield now.click(words, found, action)
     if action != "click" or is_on(found) is None:
-        return (yield from _shown(now, (yield click), last))
-
-    def chosen() -> list[Element]:
-        return [one for one in _recorded(now).matching(goal.target, near) if is_on(one)]
-
-    attempt = yield click
-    if is_on(found) and chosen():  # it was on before, so the click shows no other effect
-        return Already(f"{state_of(chosen()[0])} already")
-    return Done(state_of(chosen()[0])) if chosen() else (yield from _shown(now, attempt, last))
+        return (yield from _shown(now, attempt, last))
+    chosen = [one for one in _recorded(now).matching(goal.target, near) if is_on(one)]
+    if is_on(found) and chosen:  # it was on before, so the click shows no other effect
+        return Already(f"{state_of(chosen[0])} already")
+    return Done(state_of(chosen[0])) if chosen else (yield from _shown(now, attempt, last))
 
 
 def _toggle(now: Now, goal: goals.Toggle, near: Sequence[str]) -> Pursuit:

@@ -83,7 +83,7 @@ class _Early:
         return self.enough
 
     def outline_of(self, settled: Settled) -> "Future[Outline] | None":
-        """Return the outline of a settled screen; None if there is none, or the words are missing."""
+        """Return the outline of a settled screen. None: it changed since the outline, or the words are missing."""
         if self.latest is None or not (self.enough or self.is_awaited is None):
             return None
         _, fingerprint, outlining = self.latest
