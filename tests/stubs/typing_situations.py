@@ -149,6 +149,14 @@ class Application:
         time.sleep(0.2)
         return False
 
+    def wait_for_title(self, title: str, seconds: float = 15.0) -> None:
+        """Wait until one of the windows has this in its title, or for so long."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if any(title in window.title for window in self.windows.windows()):
+                return
+            time.sleep(0.05)
+
     def __enter__(self) -> "Application":
         return self
 
@@ -261,20 +269,18 @@ def address_in_chromium(hand: Hand, environ: Mapping[str, str], folder: Path) ->
     def serve(handler: Handler) -> None:
         if "page" in handler.path:
             asked.append(handler.path)
-        handler.respond(b"<title>served</title>", "text/html")
+        handler.respond(f"<title>{len(asked)} served</title>".encode(), "text/html")
 
     server = HttpStub(serve)
     site = f"127.0.0.1:{server.server_port}"
     command = ["chromium", "--no-sandbox", "--no-first-run", "--disable-gpu", "--password-store=basic"]
+    command += [f"--user-data-dir={folder}/{CHROMIUM}", f"http://{site}/"]
     try:
-        with Application(environ, *command, f"--user-data-dir={folder}/{CHROMIUM}", f"http://{site}/", title="served"):
-            for path in ("/page-of-ä?x=1", "/page"):
-                count = len(asked) + 1
+        with Application(environ, *command, title="0 served") as browser:
+            for number, path in enumerate(("/page-of-ä?x=1", "/page"), 1):
                 hand.perform(PressKeys(("ctrl", "l")))
                 hand.perform(TypeText(f"{site}{path}\n"))
-                deadline = time.monotonic() + 8
-                while len(asked) < count and time.monotonic() < deadline:
-                    time.sleep(0.05)
+                browser.wait_for_title(f"{number} served")  # a page that comes takes the focus from the address bar
             return " ".join(asked)
     finally:
         server.close()
