@@ -48,32 +48,43 @@ def _only_reads(line: str) -> bool:
 
 
 def _is_known(words: list[str]) -> bool:
-    if not words or words[0] not in _known().commands:
+    if not words:
         return False
-    options, arguments, first = _known().commands[words[0]]
     bare = [re.sub(r"['\"]", "", word) for word in words[1:]]
     unquoted = [_QUOTED.sub("", word) for word in words[1:]]
     if any(map(_known().private.search, bare)) or any(map(_GLOBBED_FOLDER.search, unquoted)):
         return False
-    if any(word.startswith(("*", "?")) for word in unquoted) and not options.fullmatch(_ANY_OPTION):
-        return False  # a file's name may be an option
-    if first is not None and not (bare and first.fullmatch(bare[0])):
-        return False
-    return all((options if word.startswith(("-", "+")) else arguments).fullmatch(word) for word in bare)
+    globbed = any(word.startswith(("*", "?")) for word in unquoted)  # a file's name may be an option
+    return any(form.covers([*bare, *[_ANY_OPTION] * globbed]) for form in _known().commands.get(words[0], []))
+
+
+class _Form:
+    """A way to call a command that only reads."""
+
+    def __init__(self, data: Mapping[str, str]) -> None:
+        self._first = re.compile(data.get("first", ""))
+        self._options = re.compile(data.get("options", "(?!)"))
+        self._arguments = re.compile(data.get("arguments", "(?!)"))
+
+    def covers(self, words: list[str]) -> bool:
+        """Whether the words after the command's name are all known."""
+        if self._first.pattern:
+            at = next((number for number, word in enumerate(words) if not word.startswith("-")), 0)
+            if not words or not self._first.fullmatch(words[at]):
+                return False
+            words = [*words[:at], *words[at + 1 :]]
+        return all(
+            (self._options if word.startswith(("-", "+")) else self._arguments).fullmatch(word) for word in words
+        )
 
 
 class _Known:
     def __init__(self, data: Mapping[str, object]) -> None:
         commands: list[Mapping[str, str]] = data["commands"]  # type: ignore[assignment]
-        self.commands = {
-            name: (
-                re.compile(one.get("options", "(?!)")),
-                re.compile(one.get("arguments", "(?!)")),
-                re.compile(one["first"]) if "first" in one else None,
-            )
-            for one in commands
-            for name in one["names"].split()
-        }
+        self.commands: dict[str, list[_Form]] = {}
+        for one in commands:
+            for name in one["names"].split():
+                self.commands.setdefault(name, []).append(_Form(one))
         self.private = re.compile(str(data["private"]), re.IGNORECASE)
         chords: list[list[str]] = data["chords"]  # type: ignore[assignment]
         self.chords = {chord_of(one) for one in chords}

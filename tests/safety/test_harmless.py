@@ -149,7 +149,10 @@ def test_a_sentence_takes_away_no_question_about_what_cannot_be_taken_back() -> 
     ["ls", "ls -la ~/Documents", "cd ..", "cat notes.txt | grep -i milk | wc -l", "pwd && ls", "git status",
      "git log -n 3 -- README.md",
      "find . -name '*.txt'", "ls *", "cat *.txt", "less notes*",
-     "date +%F", "sort -n", "du -sh *\ndf -h"],
+     "date +%F", "sort -n", "du -sh *\ndf -h",
+     "top", "docker ps -a", "docker compose ps", "docker logs -f --tail 20 web", "git branch -a", "git remote -v",
+     "ip addr show", "systemctl --user status ssh", "journalctl -u ssh --since=today", "pip list",
+     "apt search vim", "dpkg -l", "kubectl get pods -n web", "python3 --version", "ss -tulpn"],
 )  # fmt: skip
 def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> None:
     assert is_harmless(line)
@@ -164,7 +167,11 @@ def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> 
      "git push", "git pwn.sh", "git 5", "git", "git -c core.pager=x log", "make", "alias ls=rm", "./ls", "ls\nrm x",
      "cat ~/.ssh/id_rsa",
      "cat /etc/shadow", "history -c", "tree -o x", "less +!x", "uniq a b", "hostname x", "lsx", "!!", "",
-     "X=1 ls", "ls \\\nrm", "file -C x", "less *", "man ?x", "cat ~/*/key"],
+     "X=1 ls", "ls \\\nrm", "file -C x", "less *", "man ?x", "cat ~/*/key",
+     "docker rm x", "docker compose down", "docker volume rm ls", "docker --context x ps", "docker", "git branch new",
+     "git tag v1", "ip link set eth0 down", "systemctl stop ssh", "kubectl delete pod x",
+     "systemctl --root=x status", "journalctl --vacuum-size=1M", "pip install x", "dpkg -r x", "rpm -e x",
+     "kubectl get secrets", "nvidia-smi -r", "dmesg -n1", "mount /dev/sda1 /mnt", "python3", "python3 -c x", "ss -K"],
 )  # fmt: skip
 def test_every_other_line_asks(line: str) -> None:
     assert not is_harmless(line)
