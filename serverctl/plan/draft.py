@@ -204,7 +204,7 @@ class Candidate:
         return self.fits and self.context >= self.cap
 
     def predicted(self, inputs: PlanInputs) -> "Candidate":
-        """Return the candidate with the KV cache that the goal predicts for, if it names one."""
+        """Return the candidate with the goal's KV cache in place of the estimate, if the goal gives one."""
         if inputs.goal.kv_bytes is None:
             return self
         budget = replace(self.budget, kv=inputs.goal.kv_bytes)

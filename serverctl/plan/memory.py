@@ -53,6 +53,11 @@ class Budget:
         return self.weights + self.context + self.activations + self.graphs
 
     @property
+    def overcommits(self) -> bool:
+        """Whether a KV cache of fixed size does not fit on the card beside everything else."""
+        return self.used + max(0, self.kv) > self.total
+
+    @property
     def longest_context(self) -> int:
         """Tokens of the longest request that vLLM admits; vLLM always reserves one block."""
         return max(0, self.kv_tokens - (1 + self.states) * self.block)

@@ -29,7 +29,7 @@ _REFUSED = {
 _SHORT = {"-tp": "--tensor-parallel-size", "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}
 _SHORT |= {"-q": "--quantization", "--device-memory-utilization": "--gpu-memory-utilization"}
 _BY_FLAG = {knob.flag: name for name, knob in KNOBS.items() if name not in ("images", "longest_edge")}
-#: Settings inside the JSON values of vLLM's flags, by flag: paths of keys.
+#: Settings that are entries of a flag's JSON value: by flag, the keys down to each entry.
 _IN_JSON: Mapping[str, Mapping[tuple[str, ...], str]] = {
     "--limit-mm-per-prompt": {("image",): "images"},
     "--mm-processor-kwargs": {("max_pixels",): "longest_edge", ("size", "longest_edge"): "longest_edge"},
@@ -82,7 +82,7 @@ def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any], Sequence[str
 
 
 def _checked(name: str, value: Any) -> Mapping[str, Any]:
-    """Return the setting; nothing for a value that only vLLM reads: its default (none), or an object."""
+    """Return the checked setting; empty for a value that stays a vLLM flag: "none" (the default), or an object."""
     default = value is None or (name != "quantization" and str(value).casefold() == "none")
     return {} if default or isinstance(value, dict) else {name: check_value(name, value, "your own flag")}
 

@@ -113,14 +113,15 @@ def _layout(group: Group, model: Model, draft: Draft, inputs: PlanInputs, wanted
     able = [size for size in sizes if size <= most] or [sizes[0]]
     for size in able:
         budget = _budget(model, replace(draft.settings(), tensor_parallel_size=size), group, inputs)
-        if budget.longest_context >= wanted:
+        if budget.longest_context >= wanted and not budget.overcommits:
             break
-    if budget.kv <= 0 or size > most:
+    if budget.kv <= 0 or size > most or budget.overcommits:
         prefix = f"{wished} of " if wished else ""
+        cache = f" and the KV cache {budget.kv / GIB:.0f}" if draft.values.get("kv_cache_memory_bytes") else ""
         raise CannotPlanError(
             f"{model.name} does not fit on {prefix}{len(group.cards)} x {group.first.name}: of a card's "
-            f"{group.first.total_gib:.0f} GiB its weights take {budget.weights / GIB:.0f}.",
-            "Use a smaller model or more cards.",
+            f"{group.first.total_gib:.0f} GiB its weights take {budget.weights / GIB:.0f}{cache}.",
+            f"Use a smaller model{', a smaller KV cache' if cache else ''} or more cards.",
         )
     return Layout(group.take(size * stages * engines), size, stages), budget
 

@@ -28,7 +28,7 @@ def compose(
     model: Model, precision: Precision, layout: Layout, images: int, inputs: PlanInputs, answer: int = ANSWER_TOKENS
 ) -> Candidate:
     """Return the candidate for one layout, with room for `images` screenshots and an answer of `answer` tokens."""
-    thoughts = max(0, answer - ANSWER_TOKENS)  # what an answer takes beyond that of a model that does not think
+    thoughts = max(0, answer - ANSWER_TOKENS)  # tokens beyond an answer without thoughts
     preset, tables, smallest = inputs.preset, inputs.tables, layout.group.smallest
     limits = tables.limits_for(smallest)
     draft = Draft(inputs)
@@ -149,7 +149,7 @@ def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int, image_
     """Choose the context, or check the user's. Return 0 if none fits. `image_context` holds all wanted screenshots."""
     most, longest = model.shape.text.max_positions, budget.longest_context
     wished = draft.values.get("max_model_len")
-    if budget.used + max(0, budget.kv) > budget.total:  # a KV cache of fixed size does not fit on the card
+    if budget.overcommits:
         return 0
     if wished == "auto":
         return min(most, longest)

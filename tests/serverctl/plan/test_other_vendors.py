@@ -43,6 +43,12 @@ class TestGaudi:
         with pytest.raises(CannotPlanError, match="does not fit"):
             plan("gaudi-2", "MAI-UI-32B", overrides={"max_model_len": 131_072})
 
+    def test_a_cache_of_fixed_size_shares_more_cards_or_is_refused(self) -> None:
+        fixed = {"kv_cache_memory_bytes": 60 << 30}
+        assert len(plan("gaudi-2*8", "MAI-UI-32B", overrides=fixed).gpus) == 2
+        with pytest.raises(CannotPlanError, match="its weights take 62 and the KV cache 60"):
+            plan("gaudi-2", "MAI-UI-32B", overrides=fixed)
+
     def test_the_cache_is_what_the_plugins_own_rule_leaves(self) -> None:
         budget = plan("gaudi-2", "MAI-UI-8B").budget
         free = budget.total - budget.weights - budget.activations
