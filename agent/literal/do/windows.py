@@ -18,14 +18,14 @@ _HEADINGS = frozenset({"heading", "label"})
 _ICONS = frozenset({"icon", "desktop icon", "table cell"})
 #: Titles of error windows that appear instead of the wanted one.
 _FAILURE = re.compile(r"\b(?:error|failed|fehler)\b", re.IGNORECASE)
-#: Key combinations of xfwm4 and Marco, then of GNOME Shell, KWin and Muffin.
+#: Key combinations of xfwm4 and Marco, then of GNOME Shell, KWin and Muffin. The other one is tried if nothing happens.
 _CHORDS = {
     "maximize": ("alt+f10", "super+up"),
     "unmaximize": ("alt+f10", "super+down"),
     "minimize": ("alt+f9", "super+h"),
     "fullscreen": ("alt+f11", "f11"),
 }
-#: The desktop's message if nothing has a name (`agent.desktop.apps.launcher`); it lists names for models.
+#: The desktop's message if nothing has the wanted name (`agent.desktop.apps.launcher`); it lists names for models.
 _ABSENT = re.compile("no installed application, file or folder is called")
 _LARGE = 0.85
 _MENUS = frozenset({"menu", "popup menu"})
@@ -84,8 +84,6 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
     window = yield from _bring_to_front(now, goal.target, missing)
     if goal.how == "focus":
         return Done(f"“{window.title}” is in front")
-    chord = _CHORDS[goal.how][now.names.desktop in ("kde", "cinnamon")]
-    yield Step.press(f"{goal.how.capitalize()} “{window.title}”.", chord, main=True)
 
     def end() -> Done | None:
         shown = next((one for one in now.scene.windows if _key(one) == _key(window)), None)
@@ -98,8 +96,12 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
             return None
         return Done(f"the window “{window.title}” is {shown.box.width}x{shown.box.height} now")
 
-    failed = f"I tried to {goal.how} the window “{window.title}”, but it is as it was."
-    return (yield from surely(end, "The window is as it was: wait.", failed, 1, 0.5))
+    first = now.names.desktop in ("gnome", "kde", "cinnamon")
+    for chord in (_CHORDS[goal.how][first], _CHORDS[goal.how][not first]):
+        yield Step.press(f"{goal.how.capitalize()} “{window.title}”.", chord, main=True)
+        if done := (yield from until(end, "The window is as it was: wait.", 1, 0.5)):
+            return done
+    raise StuckError(f"I tried to {goal.how} the window “{window.title}”, but it is as it was.")
 
 
 def is_tab_here(now: Now, name: str) -> bool:
@@ -108,7 +110,7 @@ def is_tab_here(now: Now, name: str) -> bool:
 
 
 def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow]:
-    """Bring a window to the front. `of_application`: accept another window of the application that is in front.
+    """Bring a window to the front. `of_application`: accept the window in front if its application has the name.
 
     If several have the name, the person says which, unless this run opened one.
     """
@@ -262,7 +264,7 @@ def _in_open_menu(now: Now, goal: Open) -> Step | None:
 
 
 def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
-    """Return a click on a row or icon of that name in the front window, if the run has opened one before."""
+    """Return a click on a row or icon of that name in the front window, unless this is the run's first goal."""
     if not now.earlier or goal.kind == "application":
         return None
     doubts = 0
