@@ -144,7 +144,7 @@ class Conductor:
         self._wanted: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._workplace: Workplace | None = None
-        self._going: list[Run] = []  # taken up and not over yet, the oldest first
+        self._going: list[Run] = []  # queued or running, the oldest first
         self._remarks: set[str] = set()  # warnings from before a first look: shown once, for all runs
         self.run: Run | None = None
         self.recorder: Recorder | None = None  # of the run that was taken up last

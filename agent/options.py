@@ -1,4 +1,4 @@
-"""What the command line and the person's settings together say about the runs of one sitting, as plain values."""
+"""The options of the runs of one session, from the command line and the person's settings, as plain values."""
 
 import argparse
 from dataclasses import dataclass, field, fields
@@ -33,9 +33,9 @@ class RunOptions:
     family: str | None = None  # of the model; None to find it out
     planner: EngineChoice | None = None  # an endpoint whose model says what to do; the engine then finds the places
     planner_family: str | None = None
-    grounder: EngineChoice | None = None  # an endpoint whose model finds the places that the engine's names
+    grounder: EngineChoice | None = None  # an endpoint whose model finds the places that the engine's model names
     grounder_family: str | None = None
-    relief: EngineChoice | None = None  # an endpoint whose model may take over if the run's own is stuck
+    relief: EngineChoice | None = None  # an endpoint whose model may take over if the run's own model is stuck
     relief_family: str | None = None
     relief_steps: int = 5  # the number of steps for which it takes over
     zoom: Literal["auto", "off", "always"] = "auto"  # whether a place is looked at more closely before it is clicked
@@ -45,13 +45,13 @@ class RunOptions:
     approve: str | None = None  # before which actions the person is asked; None for what suits the desktop
     policy: Path | None = None  # file with the rules
     tools: Path | None = None  # file that lists the MCP servers whose tools the model may call
-    accessibility: str | None = None  # ask, on, off: may it be switched on in the person's session while runs last
+    accessibility: str | None = None  # ask, on, off: whether it is switched on in the person's session during runs
     monitor: int | None = None  # which one, from 1
     desktop: DesktopKind = "auto"  # how it is captured and controlled
     remote: str | None = None  # address of another machine's server, whose desktop is used in place of this one's
     stop_key: str | None = None  # chord that stops a run anywhere
     patience: float | None = None  # longest wait for a first token, in seconds
-    sandbox: bool = False  # work in a throw-away desktop: its size, kind, language and network, whether it stays
+    sandbox: bool = False  # work in a throw-away desktop; below: its size, kind, language, network, whether it stays
     sandbox_size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen
     sandbox_session: str = "xfce"
     sandbox_locale: str | None = None

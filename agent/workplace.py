@@ -183,7 +183,7 @@ def broken_off(error: BaseException) -> "RunFinished":
 
 
 class Workplace:
-    """Engine, desktop and policy for the runs of one sitting; a context manager. `tell` receives progress messages."""
+    """Engine, desktop and policy for the runs of one session; a context manager. `tell` receives progress messages."""
 
     def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None, *, offers: bool = True) -> None:
         from agent.safety.policy import Policy

@@ -15,8 +15,8 @@ PieceKind: TypeAlias = Literal["content", "reasoning", "call"]
 #: Longest useful answer. 2,048 tokens are about 8,000 characters, long reasoning ten times that.
 MAX_CHARS = 1_000_000
 
-#: Factors on the token limit. Tokens are estimated from below, so an estimate above the limit means that the server
-#: ignores the limit. Some servers do not count reasoning.
+#: Multiples of the token limit, for text and for reasoning, which some servers do not count. Estimates of tokens are
+#: lower bounds: a higher one means that the server ignores the limit.
 _OVER, _OVER_THINKING = 1.25, 4.0
 
 #: Longest kept name of a model.
@@ -85,8 +85,8 @@ class _OpenCall:
 class AnswerReader:
     """Assembles one answer from the chunks of a stream, or from one whole completion.
 
-    Text, reasoning and tool calls together are limited to `max_chars` characters, and to a little over `max_tokens`
-    tokens, the limit in the request.
+    The whole answer is limited to `max_chars` characters, text and tool calls to a little over `max_tokens` (the limit
+    in the request), and reasoning to four times `max_tokens`.
     """
 
     def __init__(self, max_chars: int = MAX_CHARS, max_tokens: int | None = None) -> None:

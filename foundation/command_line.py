@@ -156,7 +156,7 @@ def _call(module: str, arguments: list[str]) -> int:
 def run_command(program: str, module: str, arguments: list[str], as_json: bool = False) -> int:
     """Run `main(arguments)` of a module, or `MODULE:FUNCTION`, and return the exit status.
 
-    Lets only SystemExit through. `as_json` also prints errors as JSON to standard output.
+    Reports every exception but SystemExit. `as_json` also prints errors as JSON to standard output.
     """
     try:
         status = _call(module, arguments)
@@ -209,7 +209,7 @@ man:   {program} completion man > ~/.local/share/man/man1/{program}.1
 def completion_main(
     program: str, about: str, commands: Mapping[str, str], modules: Mapping[str, str], arguments: list[str]
 ) -> int:
-    """Print what completes a program's commands and options in a shell, or its man page.
+    """Print a shell's completion script for a program's commands and options, or the man page.
 
     `commands` describes each command. `modules` gives the module of each command as `run_command` takes it; the key ""
     stands for the program without a command.

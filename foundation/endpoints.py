@@ -32,7 +32,7 @@ def normalize_url(text: str) -> str:
 def is_loopback(url: str) -> bool:
     """Return whether requests to this URL stay on this machine."""
     host = urllib.parse.urlsplit(url).hostname or ""
-    with suppress(ValueError):  # a name, also one that only looks like an address: 127.0.0.1.example.org
+    with suppress(ValueError):  # a host name, even if it begins like an address: 127.0.0.1.example.org
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     return False
 

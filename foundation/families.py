@@ -61,7 +61,7 @@ def family_names() -> list[str]:
 
 
 def named(written: str) -> str:
-    """Return the family with this name in any case, or of the model with this name; other text unchanged."""
+    """Return the name of the family that a family's or model's name means, in any case; other text unchanged."""
     families = _families(ROOTS)
     if written in families or ".." in written:
         return written
@@ -123,7 +123,7 @@ def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
     return None
 
 
-#: The size of a model or of its weights, or else a number or a word.
+#: Matches a size with its unit (such as 8b or 4bit), a number, or a word.
 _WORD = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:b|m|k|bit|bits|bpw)(?![a-z0-9])|[0-9]+|[a-z]+")
 #: The longest spelling, in words.
 _MOST_WORDS = 8
@@ -155,7 +155,7 @@ def _runs(words: Sequence[str]) -> frozenset[str]:
 
 
 def _spelt(written: str) -> Sequence[str]:
-    """Return a spelling as `_runs` gives it, also without the points between digits ("qwen25vl")."""
+    """Return a name in the form of `_runs`, with and without the points between digits ("qwen25vl")."""
     joined = _joined(_words(written))
     return joined, re.sub(r"(?<=[0-9])\.(?=[0-9](?![0-9]))", "", joined)
 

@@ -75,8 +75,8 @@ def read_json_object(path: Path) -> dict[str, Any]:
 def read_lines(path: Path, kind: str, take: Callable[[dict[str, Any]], object]) -> int:
     """Give each object of a file to `take`. Return where the last whole line ends, in bytes.
 
-    `kind` is what a line is, such as "an answer"; `take` raises ValueError, TypeError or KeyError for anything else.
-    A line that was cut off is left out, also where another file was joined to its end. Raises UsageError if a line is
+    `kind` names what a line should be, such as "an answer"; `take` raises ValueError, TypeError or KeyError for
+    anything else. A cut-off line is skipped, even if another file was appended to it. Raises UsageError if a line is
     something else, OSError if the file cannot be read.
     """
     end = 0
@@ -123,7 +123,7 @@ class JsonLines:
 
     Args:
         path, kind, take: see `read_lines`. A last line that was cut off is removed.
-        writer: what writes such files, such as "fleet".
+        writer: the writer's name in messages, such as "fleet".
 
     Raises:
         UsageError: another process writes to the file, or it holds something else.

@@ -1,4 +1,4 @@
-"""The only module that writes to standard output and standard error, which a test enforces.
+"""Writes our lines to standard output and standard error. A test lists the few other modules that may.
 
 Every line is escaped by `foreign_text`, also line ends within it, so that untrusted text cannot imitate our own lines.
 JSON is ASCII.
@@ -88,7 +88,7 @@ def close_output() -> None:
 
 
 def own_streams(output: TextIO | None, error: TextIO | None) -> None:
-    """Print to these streams while Python's own are redirected to a log; None for Python's own."""
+    """Print to these streams, because Python's own are redirected to a log. None means Python's own again."""
     _own["output"], _own["error"] = output, error
 
 

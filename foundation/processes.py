@@ -127,7 +127,7 @@ def end_marked(variable: str, value: str, grace: float = 0.0, seconds: float = 1
     import psutil
 
     began, ended = time.monotonic(), dict[int, psutil.Process]()
-    # An ending process loses its environment before it is gone: the first one of a PID namespace waits for the others.
+    # An ending process loses its environment before it is gone: PID 1 of a PID namespace waits for the other processes.
     while (left := marked_processes(variable, value)) or any(map(_runs, ended.values())):
         waited = time.monotonic() - began
         if waited >= seconds:
@@ -156,7 +156,7 @@ def _runs(process: "psutil.Process") -> bool:
 def pid_here(pid: int, variable: str, value: str | None) -> int:
     """Translate a PID from another PID namespace into ours; unchanged if no process matches.
 
-    All processes there have the environment variable with this value; None if there is no other namespace.
+    All processes of the other namespace have this environment variable and value; None if there is no other namespace.
     """
     if not value:
         return pid

@@ -20,7 +20,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 def yaml_template(name: str, **values: Any) -> list[Any]:
     """The objects of a YAML file in configs/exports/, filled in.
 
-    A mark (@NAME@) that stands alone becomes its value, of whatever kind; None takes the entry away.
+    A mark (@NAME@) that is a whole YAML value becomes the given value, of any type; None removes the entry.
     """
     import yaml
 

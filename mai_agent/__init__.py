@@ -1,4 +1,4 @@
-"""mai-agent from Python: a desktop that does what a sentence says, and single actions on it (docs/python.md).
+"""mai-agent from Python: carries out instructions and single actions on a desktop (docs/python.md).
 
 Only what this module exports is public.
 """

@@ -1,7 +1,7 @@
 """Desktop tests in sentences: a throw-away desktop as a fixture (`pytest -p mai_agent.pytest_plugin`, docs/testing.md).
 
-A failed test names a picture of the screen and the reports of its runs, in its output and in JUnit's properties. It
-shows what the programs on the desktop wrote.
+The output of a failed test, and JUnit's properties, name a picture of the screen and the reports of the test's runs.
+The output also shows what the programs on the desktop printed.
 """
 
 from collections.abc import Generator, Iterator
@@ -36,7 +36,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ARG001 -- 
 
 @pytest.fixture(scope=_scope)
 def desk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[mai_agent.Desktop]:
-    """A throw-away desktop that nothing else uses."""
+    """A throw-away desktop for one test or `--desktop-scope`."""
     chosen, runs = request.config.getoption, tmp_path_factory.mktemp("runs")
     endpoint = chosen("--desktop-endpoint")
     with mai_agent.sandbox(
@@ -70,7 +70,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of a failed test what there was on its desktop."""
+    """Add the screen, the runs and the programs' output to the report of a failed test."""
     report = yield
     found = item.config.stash.get(_OPEN, None)
     if found is None or not report.failed or call.when == "teardown":

@@ -17,13 +17,13 @@ class ServerConfig(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
 
-    model: str | None = None  # like the options of the same names, as are the next two
+    model: str | None = None  # this and the next two: defaults of the same-named options
     preset: str | None = None
     vllm_python: str | None = None
     # the server's port; None for any free port
     port: int | None = Field(None, ge=1, le=65_535, description="It is a number from 1 to 65535.")
     idle: str | None = Field(None, pattern=r"^[1-9]\d*(\.\d+)?[smh]?$", description="Write it like 15m, 90s or 2h.")
-    key_file: str | None = None  # like the options of the same names, as is the next
+    key_file: str | None = None  # this and the next: defaults of the same-named options
     keep_key: bool = False
     swap: list[str] = Field([], description='Write swap = ["NAME"].')
     flags: list[str] = Field([], description='Write flags = ["--seed", "0"].')
@@ -34,7 +34,7 @@ class ServerConfig(BaseModel):
 
     @property
     def idle_seconds(self) -> float | None:
-        """Seconds without a request after which a server stops; None for never."""
+        """Seconds without a request after which a server sleeps; None for never."""
         return duration(self.idle) if self.idle else None
 
     def overrides(self, model: str | None) -> dict[str, Any]:

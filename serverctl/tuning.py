@@ -154,8 +154,8 @@ class Tried:
 def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> list[Tried]:
     """Try changes in turn until one is better. The server then runs with that change, otherwise as before.
 
-    Meanwhile clients' new requests wait at the server's door, so that only the trial's requests are measured and none
-    is aborted. After Ctrl-C the server is also restored, unless a change was better.
+    Meanwhile clients' new requests wait at the server's door, so that only the trial's requests are measured and,
+    without `force`, none aborted. After Ctrl-C the server is also restored, unless a change was better.
 
     Raises MaiError if running requests do not end in time (then nothing changed), or if the server cannot be restored.
     """

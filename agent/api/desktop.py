@@ -239,12 +239,12 @@ class AsyncDesktop:
                 try:
                     result = await asyncio.shield(self._running)
                 except asyncio.CancelledError:
-                    stop.stop("the caller cancelled it")  # at once; the run then lets go of what is held
+                    stop.stop("the caller cancelled it")  # the run stops at once and releases held keys and buttons
                     await self._ended()
                     raise
         if result.outcome == "stopped" and stop.reason == REASONS[signal.SIGINT]:
             raise KeyboardInterrupt
-        if result.outcome == "stopped" and stop.reason == REASONS[signal.SIGTERM]:  # it was meant for the program
+        if result.outcome == "stopped" and stop.reason == REASONS[signal.SIGTERM]:  # meant for the whole program
             raise SystemExit(128 + signal.SIGTERM)
         return result
 
@@ -350,7 +350,7 @@ class Desktop:
         return self
 
     def _wait(self, method: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        with suppress(RuntimeError):  # there is none, as it should be
+        with suppress(RuntimeError):  # no event loop runs, as required
             asyncio.get_running_loop()
             raise UsageError("An event loop runs here, and this would block it.", "Use async_desktop or async_sandbox.")
         return self._runner.run(method(*args, **kwargs))

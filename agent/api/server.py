@@ -53,7 +53,7 @@ class Asker:
 
     @property
     def metrics(self) -> str | None:
-        """The address of the server's own figures; None for other servers than vLLM."""
+        """The URL of the server's /metrics; None for servers other than vLLM."""
         endpoint = self._model.endpoint
         return f"{endpoint.base_url.removesuffix('/v1')}/metrics" if endpoint.kind == "vllm" else None
 

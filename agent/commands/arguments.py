@@ -40,9 +40,9 @@ def sandbox_size(text: str) -> "Size":
     return wanted
 
 
-#: Why the literal engine cannot be asked for a point, and what can.
+#: The error and remedy if the literal engine is asked for a point.
 NO_GROUNDING = ("The literal engine has no grounding mode.", "Name a model with --endpoint.")
-#: How the words of an option are read, by its kind.
+#: The parser of an option's value, by the kind of the option.
 _TYPES: dict[str, Callable[[str], Any]] = {
     "path": Path, "count": positive, "seconds": positive_seconds, "size": sandbox_size,
 }  # fmt: skip

@@ -44,8 +44,8 @@ class DesktopDoctor:
 
     stop: StopSwitch  # ends a trial
     kind: DesktopKind  # how it is captured and controlled
-    monitor: int | None  # which one, from 1; None for the primary one
-    tried: bool  # whether it is really tried
+    monitor: int | None  # the monitor's number, from 1; None for the primary
+    tried: bool  # whether to really click and type
     #: The stop key of a trial on the person's own desktop; "" for a throw-away desktop, which needs no countdown.
     stop_key: str = DEFAULT_CHORD
     environ: Mapping[str, str] | None = None  # of the programs of a throw-away one; None for this process's own

@@ -1,4 +1,4 @@
-"""`mai-agent runs`, `show`, `undo` and `replay`: recorded runs, listed, shown, put back, and decided again dry."""
+"""`mai-agent runs`, `show`, `undo` and `replay`: list, show and undo recorded runs, and decide them again (dry run)."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -121,7 +121,7 @@ def _print_action(action: ActionRecord) -> None:
 
 
 def _whole(data: dict[str, Any] | None) -> str:
-    """An action's texts as JSON, if its words leave out anything of them."""
+    """Return an action's texts as JSON if its description shortens or changes them."""
     texts = [text for text in (data or {}).values() if isinstance(text, str)]
     return "; ".join(json.dumps(text, ensure_ascii=False) for text in texts if shorten(text) != f"“{text}”")
 
@@ -210,7 +210,7 @@ def _ignore(_: "Result") -> None:
 def _to_json(item: "Item", results: "Sequence[Result]") -> dict[str, object]:
     change = item.change
     data = {"kind": change.kind, "what": change.what, "before": change.before, "after": change.after}
-    # Two changes of a replaced file have the same name. `undo` may differ by now, if a folder was moved back.
+    # Compare whole changes, because two changes of one file share a name. `undo` may differ if a folder was moved back.
     result = next((one for one in results if replace(one.item.change, undo=change.undo) == change), None)
     done = None if result is None else result.done
     return data | {"verdict": item.verdict, "words": item.words if result is None else result.words, "done": done}

@@ -49,7 +49,7 @@ class Console:
         return Approval(allowed=False, by="you", note="" if word in ("", "n", "no", "a", "always") else answer)
 
     async def _answer(self, question: Asked) -> str:
-        """Show a question page by page, and take the answer at its end; before that only a no counts."""
+        """Show a question page by page, and take the answer at its end. Before the end, a yes does not count."""
         always = "a = yes for the run, " if question.scope else ""
         keys = f"  [y = yes, {always}Enter or n = no, or what to do instead] "
         shown, unsaid = 0, ""
@@ -59,7 +59,7 @@ class Console:
             lines, room = [*text, *closing], max(4, rows - 3)
             last = len(lines) - shown <= room
             page = lines[shown : shown + room]
-            if not last and shown < len(text):  # the reason stands last, and on one page
+            if not last and shown < len(text):  # the reasons are last, and all on one page
                 page = page[: len(text) - shown]
             more = f"  -- {shown + len(page)} of {len(lines)} lines; {unsaid}Enter = read on, n = no -- "
             line = await self._read([*page, keys if last else more])

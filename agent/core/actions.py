@@ -133,7 +133,7 @@ class OpenApp:
     """Start an application by the name a person would call it, or open a file or folder of their home.
 
     A name that begins with "/", "~/", "./" or "file:" is a path, one that ends in "/" a folder; "./" before a bare name
-    says that it is no application. A name of no application is looked for among the files, too.
+    makes it a path, too. A name of no application is looked for among the files, too.
     """
 
     name: str

@@ -21,12 +21,12 @@ from agent.run.models.resolve_point import crop_around
 from agent.screen.capture import Frame
 from foundation.errors import EnvironmentLacksError, UsageError
 
-#: Errors that concern one request only. After any other error, the next request would fail, too. Errors that the server
-#: may have caused (status 500, overload, silence) count as such only if more occur in a row than requests are sent at
-#: once.
+#: Errors that concern one request only. Any other error ends the evaluation, because the next request would fail, too.
+#: So do errors that the server may have caused (status 500, overload, silence) if more occur in a row than requests are
+#: sent at once.
 OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken", "silent"})
 #: The errors among these that the sample or the model causes. Such a request counts as an answer without a point, and
-#: the sample is asked again by the next run. How many follow each other does not matter.
+#: the next run asks again. They end an evaluation only if many occur in a row before the first answer.
 WITHOUT_ANSWER: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless"})
 #: Seconds between two reports of the progress.
 _TELL_EVERY = 10.0
@@ -119,7 +119,7 @@ async def _ask(
         try:
             line = line | {ZOOM: await _closer(asker, sample, frame, line)}
         except ModelError as error:
-            if error.kind in WITHOUT_ANSWER:  # as where none is found: the first point stays
+            if error.kind in WITHOUT_ANSWER:  # as if it found nothing: the first point stays
                 kept.append(line | {ZOOM: None})
             raise
     kept.append(line)

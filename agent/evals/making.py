@@ -229,7 +229,7 @@ def _of_desktop(
     spec = SandboxSpec(size=size, session=config["session"], locale=locale)
     with closing(start_sandbox(spec, tell)) as sandbox, Stage(sandbox) as stage:
         stage.paint(config["set_up"])
-        while left > 0 or (absent and len(scenes) < 2):  # a single picture can lack nothing that another one has
+        while left > 0 or (absent and len(scenes) < 2):  # absent targets are elements of other pictures
             number = len(scenes)
             path = folder / "images" / f"{size}-{locale}-{number:03}.png"
             theme = wishes.themes[(first + number) % len(wishes.themes)]
@@ -238,7 +238,7 @@ def _of_desktop(
             scene = _scene(stage, path, theme, size, words_for(locale)["frame"], min(left, most), rng)
             scenes.append(scene)
             left -= len(scene.asked)
-            if left <= 0 and (not absent or len(scenes) > 1):  # what is missing yet has no target
+            if left <= 0 and (not absent or len(scenes) > 1):  # the remaining samples have no target
                 missing = wanted - sum(len(one.asked) for one in scenes)
                 rows = list(_rows(scenes, missing, locale, _chance(wishes.seed, size, locale, "absent")))
                 left = wanted - len(rows)

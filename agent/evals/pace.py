@@ -1,4 +1,4 @@
-"""How many requests are sent at a time: a fixed number, or as many as a vLLM takes without a queue."""
+"""Limits the requests sent at a time: a fixed number, or as many as a vLLM computes, and a short queue."""
 
 import asyncio
 import math
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 #: Requests at a time at first, and at most; and seconds between two readings of the server's numbers.
 FIRST, MOST, _EVERY = 8, 128, 1.0
-#: The queue that keeps a full server busy, as a share of what it computes.
+#: Length of the queue that keeps a full server busy, as a share of the running requests.
 _QUEUE = 0.125
 _LOAD = re.compile(r"^vllm:num_requests_(running|waiting)(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 
@@ -26,7 +26,7 @@ class Pace:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until a request may be sent, and count it inside."""
+        """Wait until a request may be sent, and count it during the block."""
         async with self._freed:
             await self._freed.wait_for(lambda: self._sent < self.limit)
             self._sent += 1

@@ -18,7 +18,7 @@ Tops: TypeAlias = Callable[[Sequence[tuple[int, int]]], Sequence[object]]
 
 #: Shares of a box's sides at which it is tested.
 _TESTED = (0.1, 0.5, 0.9)
-#: Parts of names that people do not say: of programmers, of icons, and of a sandbox's folder.
+#: Parts of names that people do not say: of program identifiers, of icons, and of a sandbox's folder.
 _UNSAID = ("_", "-symbolic", "mai-agent")
 _LEAST_SIDE, _LARGEST_SHARE, _LONGEST_NAME = 8, 0.25, 40
 #: Maximum pixels from an element to the text that describes its place.
@@ -27,7 +27,7 @@ _FAR = 160
 _IN_LINE = 16
 #: Similarity (0 to 100) from which OCR may take two texts for the same, and below which a text is surely absent.
 _READ_SAME, _NOT_THERE = 85, 70
-#: Letters from which a word that OCR reads says something: icons are read as single letters.
+#: Fewest letters of a word read by OCR that counts: OCR reads icons as single letters.
 _LEAST_LETTERS = 4
 
 
@@ -252,8 +252,8 @@ def _is_next(turned: Callable[[Region], Region], one: Element, target: Element, 
 def is_absent(name: str, outline: Outline) -> bool:
     """Return whether nothing on the screen looks like this name.
 
-    Text that only OCR reads varies from one look to the next. It counts by words that it surely has in common with the
-    name, or the same seed would not make the same set.
+    Text that only OCR reads varies from one look to the next. It counts only if it or one of its words surely matches
+    the name; otherwise, the same seed could make another set.
     """
     read = [one.name for one in outline.elements if one.source == "words"]
     words = [word for text in read for word in (text, *text.split()) if len(_plain(word)) >= _LEAST_LETTERS]

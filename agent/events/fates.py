@@ -13,7 +13,7 @@ from foundation.printing import counted
 #: Why an action was not carried out, and never will be.
 Why: TypeAlias = Literal[
     "refused",  # the person said no
-    "skipped",  # the person wants the next part without it
+    "skipped",  # the person said no and wants the next part
     "told",  # the person said no, and what to do instead
     "overtaken",  # the person used the computer meanwhile, so the screen of the decision is outdated
     "left out",  # an action before it, of the same answer, was not carried out

@@ -48,9 +48,9 @@ class ModelInUse:
 
     engine: str  # the name of what serves it
     model: str  # its name at the endpoint
-    family: str  # whose prompt and parser it is asked with
+    family: str  # the model family, which sets prompt and parser
     endpoint: str  # the address
-    words: str = "ours"  # whose words ask it: "ours", "yours" (a file), or "published, repository@commit"
+    words: str = "ours"  # source of the prompt: "ours", "yours" (a file), or "published, repository@commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Observed(RunEvent):
     tokens: int
     digest: str
     milliseconds: dict[str, float]
-    #: of the elements that the model was told and may name by number: the boxes, as left, top, width and height
+    #: boxes (left, top, width, height) of the listed elements, which the model may name by number
     boxes: Mapping[str, tuple[int, int, int, int]] = field(default_factory=dict)
 
     @property
@@ -135,10 +135,10 @@ class Consulted(RunEvent):
     """A model was asked for the place of something, in a request besides the request for the decision."""
 
     step: int
-    role: str  # whose part it was: "grounder", or "actor" for the acting model itself
+    role: str  # the role of the model: "grounder", or "actor" for the acting model itself
     model: str  # its name at the endpoint
     why: Literal["ground", "zoom"]  # "ground" for a place that a plan names, "zoom" for a closer look
-    asked: str  # for what, in words
+    asked: str  # the thing to locate
     raw: str  # its answer
     point: DesktopPoint | None  # the place, in desktop units; None where it gave none
     absent: bool  # it says that this is not on the screen
@@ -165,7 +165,7 @@ class ApprovalAsked(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGiven(RunEvent):
-    """The person agreed or refused."""
+    """An `ApprovalAsked` was answered."""
 
     step: int
     allowed: bool
@@ -177,7 +177,7 @@ class ApprovalGiven(RunEvent):
     milliseconds: float = 0.0  # how long the person took
     index: int = field(default=0, kw_only=True)  # which of the step's actions
     answer: PersonAnswer = field(default="allowed", kw_only=True)  # the decision by its kind
-    instead_aim: Aim = field(default=Aim(), kw_only=True)  # what that goes to, where it is known
+    instead_aim: Aim = field(default=Aim(), kw_only=True)  # the target of `instead`, if it is known
     #: why the policy would ask about `instead`; "" if it would not
     instead_reason: str = field(default="", kw_only=True)
 
@@ -234,11 +234,11 @@ class Acted(RunEvent):
     detail: str
     error: str | None
     milliseconds: float
-    #: what it hit, as it stood before, where that is known: at both ends of a drag
+    #: the elements that it hit, in their earlier state, if known; for a drag, those at both ends
     elements: tuple[Element, ...] = field(default=(), kw_only=True)
     index: int = field(default=0, kw_only=True)  # which of the step's actions
     aim: Aim = field(default=Aim(), kw_only=True)  # what it went to, where that is known
-    #: the element that it went to, of the outline before it, where that is known
+    #: the element that it went to, from the outline before the action, if known
     described: Described | None = field(default=None, kw_only=True)
 
 
@@ -295,7 +295,7 @@ class RunFinished(RunEvent):
     seconds: float
     usage: Usage
     evidence: tuple[str, ...] = ()  # what shows that the task is done, or speaks against it, as sentences
-    verified: bool | None = None  # whether that shows that it is done; null where it cannot be told
+    verified: bool | None = None  # whether the evidence shows that it is done; null if unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ class HandedOver(RunEvent):
     host: str  # where it is
     why: str  # why the model before it is stuck, as a clause
     steps: int  # it hands back after this many
-    allowed: Allowed  # what lets it: "local" for a model on this machine, "policy" or "person" for one elsewhere
+    allowed: Allowed  # why it may: "local" (a model on this machine), or allowed by "policy" or "person"
 
     @property
     def words(self) -> str:

@@ -43,7 +43,7 @@ class Item:
 
     @property
     def place(self) -> str:
-        """As `path`, but of a moved file where it is now."""
+        """As `path`; of a moved file, the present path."""
         return _path(self.undo, "to") or self.path
 
     @property

@@ -4,7 +4,7 @@ A new family is a folder with
 
 - `family.toml`: its name, models, image rule, grid, history, sampling, published scores, and the names by which a
   served model is recognised;
-- `made_by` in `family.toml`: the class that reads it, as a path below this package. Without it, only the image rule is
+- `made_by` in `family.toml`: the family's class, as a path below this package. Without it, only the image rule is
   known. The family's own code is in its folder;
 - `prompt.toml`: the texts of its prompts, in our own words around the published format;
 - `samples/*.jsonl`: answers as its models write them, each with the expected result (tests/families/samples.py); at

@@ -53,12 +53,12 @@ class Decision:
     thought: str  # its reasoning, or ""
     actions: tuple[Action[GridPoint], ...]  # the actions in order, at least one; points on the model's own grid
     calls: tuple[Call, ...]  # the calls as written
-    #: what the model says is at its points, in its own words, in the order of the points; "" if it does not say
+    #: for each point, in order, what the model says is there, in its own words; "" if it does not say
     aims: tuple[str, ...] = ()
     doubt: str = ""  # why another element may be at a point, as a clause; "" if nothing says so
     exact: bool = False  # whether the points come from known elements, so that a closer look cannot improve them
     left_out: int = 0  # number of ignored calls, in a family that is trained to make one call at a time
-    unread: str = ""  # why the calls after these cannot be carried out, as a clause; "" if these are all
+    unread: str = ""  # why a later call of the answer was rejected, as a clause; "" if none was
     objection: str = ""  # why the service wants a person to agree first, as a clause
 
 
@@ -105,8 +105,8 @@ def decide(
 ) -> Decision | ParseFailure:
     """Return the decision of an answer's calls. If `read` raises ArgumentError for one call, all are rejected.
 
-    `most` calls are used, all for None; the others are ignored and counted. `in_part`: the calls before a rejected call
-    still count.
+    `most`: how many calls are used, None for all; the others are ignored and counted. `in_part`: after a rejected call,
+    the calls before it still count.
     """
     if isinstance(calls, ParseFailure):
         return ParseFailure(calls.kind, calls.message, thought)
@@ -204,13 +204,13 @@ class FamilyFacts:
     image: ImageRule  # how its models resize an image
     image_format: ImageFormat = "png"
     quality: int = 90
-    sampling: Sampling = field(default_factory=Sampling)  # as its own client sets it
+    sampling: Sampling = field(default_factory=Sampling)  # as the published client sets it
     models: tuple[str, ...] = ()  # published models, by their makers' names
     navigation: Counted = 1000  # the grid of points, as in `points.grid_of`
     grounding: Counted = 1000  # the grid of grounding answers
-    reference_images: int = 3  # images in a request of its own client, the current one included
-    most_images: int | None = None  # more images in a request make its models worse; None if unknown
-    history: str = ""  # what its own client shows of the past, in a few words
+    reference_images: int = 3  # images in a request of the published client, the current one included
+    most_images: int | None = None  # maximum images before its models get worse; None if unknown
+    history: str = ""  # what the published client shows of the past, in a few words
     several: bool = False  # whether its models are trained to make several calls in one answer, executed in order
     function: str = "computer_use"  # the function name under which its models call actions
     api: Api = "chat"  # the API for its models
@@ -239,13 +239,13 @@ class FamilyFacts:
 class Family(ABC):
     """A model family: how to ask it, and what its answers mean. All methods are pure.
 
-    `made_by` in its `family.toml` names its class. It must read the grid from `facts` for each answer, because
+    `made_by` in its `family.toml` names its class. The class must read the grid from `facts` for each answer, because
     `counting` replaces it.
     """
 
     #: False for models that only find places
     acts = True
-    #: files that several families share: of texts, which a family's own `prompt.toml` extends, and of data, which its
+    #: files that several families share: texts, which a family's own `prompt.toml` extends, and data, which its
     #: `family.toml` extends
     shared_texts: ClassVar[Path | None] = None
     shared_data: ClassVar[Path | None] = None
@@ -276,7 +276,7 @@ class Family(ABC):
     def words(self, prompt: PromptRequest, part: str = "system", **values: str) -> str | None:
         """Return the text that replaces ours in a part of a request: the user's, or the publisher's; None for ours.
 
-        `values` are what the request fills in, besides what every request has.
+        `values` fill the placeholders beyond instruction, language, width and height.
         """
         if prompt.system_prompt is not None:
             return prompt.system_prompt if part == "system" else None
@@ -330,8 +330,8 @@ class Family(ABC):
     def constraint(self, options: Mapping[str, Any]) -> str | None:
         """Return a regular expression that valid answers match, for servers with constrained decoding.
 
-        It is the `form` in the table `constraint` of the texts, in which marks such as <point> stand for other keys.
-        `desktop_constraint` has more choices, and other values, for the desktop style.
+        It is the key `form` of the table `constraint` in the texts. Marks such as <point> stand for the table's other
+        keys. `desktop_constraint` has more choices, and other values, for the desktop style.
         """
         if "form" not in (table := self.texts.get("constraint", {})):
             return None

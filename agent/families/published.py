@@ -1,4 +1,4 @@
-"""The words of a family's publisher, as values: texts with marks for what a request fills in.
+"""The prompt texts of a family's publisher, as values with placeholders that a request fills in.
 
 They are no part of this program: `agent.prompts` reads them from files that the person downloaded.
 """
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-#: A place in a text that a request fills. It survives JSON encoding and `str.format`.
+#: A placeholder that a request fills in. It survives JSON encoding and `str.format`.
 _MARK = re.compile(r"%%mai-agent:([a-z_]+)%%")
 #: What a family's request can fill in.
 HOLES = frozenset(
@@ -21,7 +21,7 @@ GROUNDING = "grounding"
 
 
 def mark(hole: str) -> str:
-    """Return the mark of a hole."""
+    """Return a name's placeholder."""
     return f"%%mai-agent:{hole}%%"
 
 
@@ -41,7 +41,7 @@ class Published:
         return replace(self, parts={part: text for part, text in self.parts.items() if part in fitting})
 
     def speaks(self, *, points: bool) -> bool:
-        """Return whether there are texts for requests for points; without `points`, for requests for actions."""
+        """Return whether there are texts for requests for actions, or with `points`, for requests for points."""
         return bool(self.parts.keys() & {GROUNDING} if points else self.parts.keys() - {GROUNDING})
 
     def fill(self, part: str, values: Mapping[str, str]) -> str | None:

@@ -177,7 +177,7 @@ async def _ready(desktop: Any) -> None:
 
 
 async def _until_lost(desktop: Any) -> None:
-    """Wait until Ray knows that an actor is lost. Until then it would place the next one on the same node."""
+    """Wait until Ray knows that an actor is lost. Until then, Ray would place the next actor on the same node."""
     import ray
 
     with suppress(ray.exceptions.ActorDiedError, TimeoutError):

@@ -18,7 +18,7 @@ _LAST = "run.json"
 
 
 class Copies(Lines):
-    """Shows the fleet as another view does, and copies bundles and results on a thread of its own.
+    """Passes everything on to another view, and copies bundles and results on a thread of its own.
 
     `target` is a folder as fsspec writes it ("s3://bucket/fleet", "/mnt/share"). Raises UsageError: fsspec knows no
     such place, or needs a package for it.
@@ -32,14 +32,14 @@ class Copies(Lines):
         except (ValueError, ImportError) as error:
             raise UsageError(f"Results cannot be copied to {target!r}: {error}.", "See docs/fleet.md.") from error
         self._view, self._results, self._root, self._target = view, results, root.rstrip("/"), target
-        self._thread = Worker("copies")  # its thread does not hold up the end of a program that is stopped
+        self._thread = Worker("copies")  # its thread does not delay the exit of a stopped program
         self._copied: set[str] = set()
         self._last: Future[None] | None = None
 
     @override
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Copy while the context lasts, and what is missing at its end.
+        """Copy results inside the context, and the missing ones at its end.
 
         Raises EnvironmentLacksError: something could not be copied.
         """
@@ -47,7 +47,7 @@ class Copies(Lines):
             yield
         try:
             self._thread.submit(self._copy).result()
-        except Exception as error:  # every kind of place has errors of its own
+        except Exception as error:  # each file system raises its own errors
             bundles = {result.bundle for result in self._results.of.values()} - {"", *self._copied}
             raise EnvironmentLacksError(
                 f"The results ({counted(len(bundles), 'run')}) could not be copied to {self._target}: {error}.",

@@ -20,7 +20,7 @@ _RUN_S = (5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
 class Metrics(Lines):
-    """Counts, and shows the fleet as another view does. The numbers are served on 127.0.0.1 only.
+    """Counts, and passes everything on to another view. The numbers are served on 127.0.0.1 only.
 
     `waiting`: how many tasks are still to be done.
     """

@@ -123,7 +123,7 @@ class _Told:
 
 @asynccontextmanager
 async def _output() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
-    """Open a pipe for a run's output. Unlike asyncio's own, it can be closed while a leaked program holds it."""
+    """Open a pipe for a run's output. Unlike asyncio's pipe, it can be closed while a leaked program holds it open."""
     reading, writing = os.pipe()
     lines = asyncio.StreamReader(limit=_LONGEST_LINE)
     pipe, _ = await asyncio.get_running_loop().connect_read_pipe(

@@ -120,7 +120,7 @@ class Result:
     """How a task ended; one line of `results.jsonl`."""
 
     id: str
-    outcome: str  # the run's; "crashed" or "hung" if it ended without one
+    outcome: str  # the run's; without one: "failed", "crashed" or "hung"
     status: int  # the run's exit status; 3 if it crashed or hung
     verified: bool | None
     steps: int

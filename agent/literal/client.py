@@ -21,7 +21,7 @@ from agent.screen.ocr import data_folder
 from agent.screen.outline import Outline
 from foundation.chat_stream import Answer, Usage
 
-#: The engine in this process. OCR works best on the full resolution: no pixel budget.
+#: The engine in this process. OCR works best on the full resolution: a budget of 16.8 Mpx.
 _ENDPOINT = Endpoint("literal", "", "mai-agent-literal", "literal", Limits(max_pixels=16_777_216))
 
 
@@ -40,7 +40,7 @@ class LiteralClient:
     ) -> None:
         data_folder(WHO)  # fail at once if tesseract's data is missing
         self._model, self._reads = model, goals is None
-        self._asked: dict[str, Reading | NotUnderstoodError] = {}  # what the model made of instructions
+        self._asked: dict[str, Reading | NotUnderstoodError] = {}  # instructions as read so far
         self._repairs = repairs
         understand = self._understand if goals is None else lambda _: Reading(list(goals))
         self._engine = Engine(understand=understand, repairs=None if model is None else repairs)

@@ -1,7 +1,7 @@
 """The engine: decides the next action from the instruction and the elements on the screen.
 
-It pursues the goals one by one (`do`). A goal counts as reached only if a control, a setting, a file, a window or the
-typed text proves it. If a target is not found, the engine says so and never clicks something else.
+It pursues the goals one by one (`do`). A goal counts as proved only if a control, a setting, a file, a window or the
+typed text shows it. If a target is not found, the engine says so and never clicks something else.
 """
 
 import io

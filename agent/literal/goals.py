@@ -38,7 +38,7 @@ class Target:
     inside: str = ""  # the window, application, page or tab around it ("X in Y", "the X tab of Y")
     under: str = ""  # its heading, group or label ("X under Y")
     whole: str = ""  # the full text, in case all of it is one name ("Show images in menus")
-    picture: str = ""  # of a recipe: its look, if it has no name, as `agent.screen.picture_search` keeps it
+    picture: str = ""  # in a recipe: its picture, if it has no name (`agent.screen.picture_search`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class CloseOthers:
-    """Close all windows but those of these names; but the front window for no name."""
+    """Close all windows but those of these names; without names, all but the front window."""
 
     kept: tuple[str, ...] = ()
 
@@ -239,13 +239,13 @@ class Part:
     """One step of a recipe. Its target has exactly this name and role; `Target.inside` names its window."""
 
     goal: "Open | Press | Click | Toggle | Type | Scroll | Wait | Close"  # `Toggle` clicks only if the state differs
-    window: str = ""  # what gets keys: a title, where "*" stands for any text, or an application; "" for the front
+    window: str = ""  # the window for keys: a title, where "*" stands for any text, or an application; "" for the front
     near: tuple[str, ...] = ()  # texts around the target that tell it from others of its name; one must be there
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Do the steps of a recipe, and check what they were to change."""
+    """Do the steps of a recipe, and check the expected changes."""
 
     parts: tuple[Part, ...]
     expected: tuple[Expected, ...] = ()

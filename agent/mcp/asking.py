@@ -147,7 +147,7 @@ _NOBODY = (
 
 
 class HostPerson:
-    """A `Person` who is asked through the host of one call, or, if it cannot ask, through what `page` returns."""
+    """A `Person` asked through the host of one call; if it cannot ask, through the person that `page` returns."""
 
     def __init__(self, call: Call, page: Callable[[], PersonThere | None] = lambda: None) -> None:
         self._call, self._page = call, page
@@ -209,7 +209,7 @@ class QuestionPage:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._environ = dict(os.environ)  # of the person's screen: a sandbox changes it in this process
+        self._environ = dict(os.environ)  # the person's environment; a sandbox changes this process's
         self.desktop: AsyncDesktop | None = None  # set by its first use
         self._page: PageBeside | None = None
         self._shown: list[Report] = []  # reports that a newly opened page gets first

@@ -233,7 +233,7 @@ def uninstalled(host: str, file: str | None) -> Change:
 
 
 def _without(host: str, text: str, entry: Any) -> str:
-    """Return JSON without our entry if it is still what was written: hosts write their files anew."""
+    """Return JSON without our entry if its content is unchanged: hosts rewrite, and reformat, their files."""
     data = load_config("mcp/hosts.toml")[host]
     if data["format"] != "json" or not entry:
         return text

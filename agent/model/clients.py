@@ -175,8 +175,8 @@ def client_of(
 ) -> ModelClient:
     """Return the client of an endpoint.
 
-    `condition` returns the state of our own server. `trace`: the W3C `traceparent` of the run, so that the spans of a
-    server that sends traces, too, belong to the run's.
+    `condition` returns the state of our own server. `trace`: the W3C `traceparent` of the run, so that the server's own
+    spans, if it sends any, join the run's trace.
     """
     match endpoint.api:
         case "openai":

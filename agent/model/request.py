@@ -85,7 +85,7 @@ def _to_openai(message: Message, image_part: Callable[[EncodedImage | None], Any
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling parameters, as a family's own client sets them."""
+    """Sampling parameters, as a family's published client sets them."""
 
     temperature: float = 0.0
     top_p: float = 1.0

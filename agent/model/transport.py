@@ -1,4 +1,4 @@
-"""Limits response sizes, so that a broken or hostile server cannot exhaust memory, and evens out how servers stream.
+"""Limits response sizes, so that a broken or hostile server cannot exhaust memory, and makes streams of whole answers.
 
 The answer itself is limited where it is parsed. This module changes and limits the bytes before parsing.
 """

@@ -41,7 +41,7 @@ class Recipe(BaseModel):
     commit: str = Field(pattern=r"^[0-9a-f]{40}$")
     files: dict[str, str] = Field(min_length=1)  # SHA-256 by path
     parts: dict[str, str] = Field(min_length=1)  # expressions by the part of a request
-    within: str | dict[str, str] = ""  # the function whose names the expressions use; also by part
+    within: str | dict[str, str] = ""  # the function whose names the expressions use, or one for each part
     given: dict[str, str | int] = {}  # values that only a running program knows; "{name}" is a placeholder
     phone: Sequence[str] = ()  # parts that are about a phone: only for `--style reference`
 

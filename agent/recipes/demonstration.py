@@ -2,7 +2,7 @@
 
 Every click, key and text is recorded with its target: the element that the desktop names at that moment, and the
 outline from just before. Outlines are taken continuously, because a click may close the element that it hits.
-Text is only kept if the field shows it. What no field shows (a password, a terminal's prompt for one) is masked.
+Text is only kept if the field shows it. What no field shows (a password, also at a terminal's prompt) is masked.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ from foundation.errors import EnvironmentLacksError, ExitStatus
 
 #: Seconds and pixels between the two presses of a double click. Toolkits allow 0.25 to 0.5 seconds.
 _DOUBLE, _NEAR = 0.5, 5
-#: Pixels from which a pressed button that moves drags.
+#: Pixels that a pressed button must move to count as a drag.
 _DRAGS = 8
-#: Seconds without input after which an action is noted.
+#: Seconds without input after which the pending action is checked.
 _IDLE = 0.1
 #: Seconds to wait for the name of an action's target before the action takes effect, and again on a busy machine.
 _PROMPT, _LATE = 0.4, 1.5
@@ -182,9 +182,9 @@ class _Looker:
 
 
 class Notes:
-    """Turns input into the steps of a run. Used from one thread, whose connections `windows` and `elements` are.
+    """Turns input into the steps of a run. Used from one thread, which owns the connections `windows` and `elements`.
 
-    `seen` returns the newest look at the screen. What is done in a window that `owns` says is ours is not noted.
+    `seen` returns the newest look at the screen. Input in our own windows, as told by `owns`, is not recorded.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ def load_recipe(name: str) -> Recipe:
 
 
 def keep_recipe(recipe: Recipe, name: str, *, replace: bool = False) -> Path:
-    """Write a recipe to its file, and return that. Raises UsageError if there is one and `replace` is not set."""
+    """Write a recipe to its file, and return its path. Raises UsageError if it exists and `replace` is not set."""
     path = check_free(name, replace=replace)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -265,7 +265,7 @@ def _renamed(thing: Thing, target: Target) -> Thing:
 
 
 def _shortest(step: dict[str, Any]) -> dict[str, Any]:
-    """Return a step with a text in place of a table with no other field."""
+    """Return a step in short form: a text in place of a table with one field."""
     [(kind, value)] = step.items()
     alone = {"type": "text", "press": "keys", "scroll": "direction", "close": "in"}.get(kind)
     return {kind: value[alone]} if alone and isinstance(value, dict) and [*value] == [alone] else step

@@ -52,7 +52,7 @@ _PARTS = (
     re.compile(r"(?P<name>.+?) (?P<dash>[-–—])( .*)?", re.DOTALL),
 )
 _PATTERNS = ("* {dash} {name}", "{name} {dash}*")
-#: Values of a recipe that are no words of the person's.
+#: Fields of a recipe that never hold the person's words.
 _FIXED = frozenset({"role", "picture", "button", "keys", "to", "direction", "setting"})
 _Json = dict[str, Any]
 
@@ -355,7 +355,7 @@ def _expected(bundle: Bundle) -> list[_Json]:
 
 
 def _filled(data: _Json, of: Mapping[str, str]) -> _Json:
-    """Return a recipe with placeholders for texts: anywhere in what was typed, elsewhere where they stand as words."""
+    """Return a recipe with placeholders for texts: anywhere in typed texts, elsewhere only for whole words."""
     longest = "|".join(map(re.escape, sorted(of, key=len, reverse=True)))
     anywhere, words = re.compile(longest), re.compile(rf"(?<!\w)(?:{longest})(?!\w)")
 

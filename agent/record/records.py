@@ -57,7 +57,7 @@ class Record(BaseModel):
 
 
 def _place(data: Any, path: _Path) -> _Path:
-    """Return the path; or if a table or list on the path lacks the next name, the path of that one."""
+    """Return the path; or if a table or list on it lacks the next name, the path of that table or list."""
     for depth, name in enumerate(path):
         if name not in (data if isinstance(data, dict) else range(len(data))):
             return path[:depth]

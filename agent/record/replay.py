@@ -32,7 +32,7 @@ class ReplayedStep:
 
     step: int
     thought: str = ""
-    target: Action[DesktopPoint] | None = None  # in desktop units; None where the answer cannot be read
+    target: Action[DesktopPoint] | None = None  # in desktop units; None if it cannot be replayed
     failure: str | None = None  # why the answer cannot be replayed
     reason_to_ask: str | None = None  # why the policy would ask a person
     same: bool = True  # whether the action equals the action that the model proposed in the run

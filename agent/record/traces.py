@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import Span
 
-#: Seconds that sending may take; the run is over by then, and waits for it.
+#: Timeout of sending, in seconds. The run is over by then, but the program waits.
 _SENT_WITHIN = 3.0
 
 

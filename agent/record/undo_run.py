@@ -41,7 +41,7 @@ class RunUndo:
         changes = () if run.dry_run else run.receipt.receipt.changes
         self._environ = _environ_of(run.sandbox_name, thrown_away=run.sandbox) if changes else {}
         self.is_known = run.dry_run or run.receipt.receipt.watched  # whether the receipt has all changes
-        #: Every change with what undoing it means, those that can be undone first, in their order.
+        #: Every change with what undoing it means; those that can be undone come first, in their order.
         self.items: list[Item] = plan([*changes, *_typed(bundle)], self._standing)
         told = Counter[tuple[str, str]]((one.kind, one.what) for one in changes)
         undone = defaultdict[tuple[str, str], list[str]](list)

@@ -7,7 +7,7 @@ from functools import cache
 from agent.safety.policy_rules.rule import chord_of
 from foundation.configs import load_config
 
-#: Characters without special meaning to a shell, or that only end a command; quotes are handled separately.
+#: The only characters of a harmless line: plain ones, file patterns, command joins; quotes are handled separately.
 _PLAIN = re.compile(r"[\w \t./~*?,:@%+=|&'\"-]*")
 #: The only accepted operators between commands: a pipe and &&.
 _JOINED = re.compile(r"\s*(?:\|(?!\|)|&&)\s*")

@@ -29,7 +29,7 @@ from agent.core.actions import (
 from agent.core.geometry import DesktopPoint
 from agent.core.keys import MODIFIERS
 
-#: Seconds after which held input is released if no further action follows.
+#: Seconds without an action after which a held button, and everything else, is released.
 HELD_AT_MOST = 10.0
 #: Actions before which held keys are released: they would change typed text, and send chords to a new window.
 LIFTING = (TypeText, OpenApp, VisitPage)

@@ -21,7 +21,7 @@ from agent.safety.naming import aim_of
 from agent.safety.situation import Place, Situation
 from agent.safety.text import one_line, places, unseen
 
-if TYPE_CHECKING:  # the rules of a policy are read by a library that a first paint does not wait for
+if TYPE_CHECKING:  # importing the policy loads a validation library, which would delay the first paint
     from agent.safety.policy import Question
 
 Span = tuple[int, int]

@@ -30,9 +30,9 @@ _STOP = re.compile(r"(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!\bdr\.)(?<!\bst\.)(?<
 #: The text after a colon is content, like a quotation. After only one or two words it is the instruction itself ("In
 #: Writer: print it"). After a colon at the end of a line, all further lines are content.
 _CONTENT = re.compile(r"(\S+[ \t]+\S+[ \t]+\S+):(?:[ \t]+\S.*|\s*\n[\s\S]*)")
-#: Signs that stand for quotations while a text is parted: of Unicode's private use, so they are no part of a word.
+#: First of the private-use characters that stand for quotations while a text is split; they belong to no word.
 _FIRST_SIGN = 0xE000
-#: Words, and the sign that parts a sentence.
+#: Words, and commas between clauses.
 _TOKEN = re.compile(r"[^\W_]+|,(?=\s|$)")
 #: Two words that give a time of day: "18 00", "at 5", "5pm".
 _CLOCK = re.compile(r"(?:\d+|at|um|alle|om) \d+|\d+(?:am|pm|h|uhr)\b.*")

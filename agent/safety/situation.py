@@ -12,7 +12,7 @@ from agent.screen.outline import Element
 #: windows exist and which has the focus; "places" means where they are.
 Sense: TypeAlias = Literal["windows", "places", "words", "elements"]
 
-#: Facts that a rule can require or exclude (`given`, `unless`). Most follow from the run's earlier actions
+#: Facts that a rule can require or exclude (`given`, `unless`). Some follow from the run's earlier actions
 #: (`agent.safety.input_history`).
 Fact: TypeAlias = Literal[
     "all is replaced",  # everything in the window was just selected, and this replaces it
@@ -26,7 +26,7 @@ Fact: TypeAlias = Literal[
     "a link",  # it hits a link, which leads to a page
     "another address",  # its text is the address of another site than it leads to
     "another site",  # it leads to another site than the page's
-    "opens choices",  # it hits what opens or folds something, as its states tell: a menu button, an expander
+    "opens choices",  # it hits an element whose states say that it opens or folds something: a menu button, an expander
     "a button",  # it presses a button, a menu item, or something drawn like one
     "drawn as a button",  # the words there are centred in a small area of their own
     "drawn apart",  # the letters of its caption are drawn apart, or below each other
@@ -52,7 +52,7 @@ Fact: TypeAlias = Literal[
     "mnemonic",  # alt and one character: presses the element with that mnemonic
     "a dialog",  # the window is a dialog
     "a question",  # it answers a dialog, drawn as a window or inside one
-    "a document",  # the window shows a document of an office program, viewer or player; its name is no place
+    "a document",  # the window shows a document of an office program, viewer or player; its title is a file's name
     "of an ordinary kind",  # by its categories, the application is a game, or for documents, pictures, sound ...
     "a strange language",  # the text of the dialog that is answered has hardly a known word
     "another window",  # the drag started in another window
@@ -64,7 +64,7 @@ Fact: TypeAlias = Literal[
     "named site",  # the instruction names the visited page's site, or quotes its address
     "usual search",  # the page is the shipped search engine's
     "carries much",  # the address contains much data that is not in the instruction
-    "beside programs",  # the shown folder contains programs, and the target is no other file there
+    "beside programs",  # the shown folder contains programs, and the target may be one of them
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Screenshots as they are sent: their size, and their encoding as PNG, JPEG or WebP; in work that all cores share.
+"""Screenshots as they are sent: their size, and their encoding as PNG, JPEG or WebP, in several threads.
 
 Pillow keeps 4 bytes for each RGB pixel and resizes in one thread. Most screenshots grow or shrink by a few rows only
 (1080 rows become 1088), which blends neighbouring rows: numpy does that in a third of the time, and the encoder of PNG
@@ -6,7 +6,7 @@ takes its result without another copy (scripts/bench/step.py).
 
 PNG has its own encoder here, because it is the default of every published client and the largest cost of a step. Pillow
 needs 56 ms for 1920x1088, because it chooses a filter for every row and compresses with zlib. One fixed filter and
-ISA-L's deflate (the `isal` package), in as many threads as there are cores, need 2 ms for a smaller file.
+ISA-L's deflate (the `isal` package), in up to four threads, need 2 ms for a smaller file.
 """
 
 import base64

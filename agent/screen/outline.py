@@ -278,6 +278,6 @@ def _line(element: Element, outline: Outline, grid: Grid) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return the text on one line, shortened, with double quotes replaced so that they cannot end ours."""
+    """Return the text on one line, shortened, with double quotes replaced, so that they cannot end our own quotes."""
     line = on_one_line(text).replace('"', "'")
     return line if len(line) <= _LONGEST_VALUE else line[: _LONGEST_VALUE - 1] + "…"

@@ -94,8 +94,8 @@ def read_picture(picture: str) -> Picture:
 def places_of(picture: str, shot: "Image", size: Size) -> list[Region]:
     """Return where a screen shows a picture, best first, in desktop units; at most a few.
 
-    The screenshot is brought to the picture's scale first. If the thing is nowhere at its own size, it is looked for at
-    others. A place of another tint does not count.
+    The screenshot is brought to the picture's scale first. If the thing is nowhere at its own size, other sizes are
+    tried. A place of another tint does not count.
     """
     wanted = read_picture(picture)
     for times in _SIZES:
@@ -111,7 +111,7 @@ def _places(wanted: Picture, screen: "Image") -> list[Region]:
     """Return where a screen shows a picture at its own size in pixels, best first.
 
     It is the normalized cross-correlation of the gray values, computed by Fourier transforms (J. P. Lewis, "Fast
-    Normalized Cross-Correlation", 1995). Its negative is as good: a dark theme draws many signs in white.
+    Normalized Cross-Correlation", 1995). A negative correlation counts as well: a dark theme draws many signs in white.
     """
     import numpy as np
 

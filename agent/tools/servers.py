@@ -35,7 +35,7 @@ class ToolServer(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_most_hosts_write_it(cls, entry: Any) -> Any:
-        """OpenCode writes a command with its arguments as a list; it and goose say what is enabled, or built in."""
+        """Unify entries: OpenCode lists command and arguments; it and goose mark disabled or built-in servers."""
         if not isinstance(entry, dict):
             return entry
         unused = entry.get("enabled") is False or entry.get("type") in ("builtin", "platform")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent.web.start import PageBeside
     from agent.workplace import Workplace
 
-#: By this character and marks after it, kitty's graphics protocol places a picture among characters.
+#: Kitty's graphics protocol draws a picture where this character stands, with marks after it.
 _PLACEHOLDER = "\U0010eeee"
 
 

@@ -1,4 +1,4 @@
-"""What the application remembers between sittings: its look, and the instructions that were given."""
+"""What the application remembers between sessions: its theme, and the past instructions."""
 
 import json
 from contextlib import suppress

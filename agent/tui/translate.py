@@ -1,4 +1,4 @@
-"""Converts a run's events to a `RunView`. No other module here reads events or writes views."""
+"""Converts a run's events to a `RunView`. `agent.tui.recorded` makes a view from a bundle."""
 
 import re
 from collections.abc import Callable

@@ -52,7 +52,7 @@ class Row:
     data: bytes | None = None  # the screenshot itself, if no file is known
     found: str = ""  # which other model decided, and how its places were found, a line each
     hit: str = ""  # what the action hit on the screen, if known
-    earlier: bool = False  # a run before this one, of the same sitting
+    earlier: bool = False  # a run before this one, of the same session
     deed: str = ""  # what the person did about it, in a word or two
     proposed: str = ""  # the model's own action in words, if the person changed it
     approval: str = ""  # what was asked and decided, a line for every question

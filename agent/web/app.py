@@ -85,7 +85,7 @@ class _Guard:
         self._app, self._door = app, door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":  # no start-up work, and no web sockets
+        if scope["type"] != "http":  # no web sockets; start-up events pass
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return

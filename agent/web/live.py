@@ -63,7 +63,7 @@ class Live:
         self.start: Callable[[str], object] | None = None  # starts a run; None if the page cannot
         self.version = 0
         self.question: Json | None = None
-        self.over = False  # whether the sitting has ended
+        self.over = False  # whether the session has ended
         self.watchers = 0  # browsers that show it now
         self._answer: Callable[[Any], None] | None = None
         self._change: Callable[[str], None] = lambda _: None  # asks about the action with this text in it

@@ -108,7 +108,7 @@ class Serving:
         await self._server.serve(sockets=[self._socket])
 
     def end(self) -> None:
-        """Tell the watchers that the sitting is over, and end; on the loop's thread."""
+        """Tell the watchers that the session is over, and end; on the loop's thread."""
         self._live.over = True
         self._live.tell()
         self._server.should_exit = True

@@ -8,7 +8,7 @@ from foundation.endpoints import normalize_url
 from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.load.client import Endpoint, find_endpoint
 
-#: The key of a named endpoint, as for the agent: a command line is visible to everybody on the machine.
+#: Environment variable with an endpoint's key, as for the agent: every user of the machine can read a command line.
 KEY_VARIABLE = "MAI_AGENT_API_KEY"
 
 

@@ -53,8 +53,8 @@ DEADLY, OF_STARTS = (frozenset(Kind[name] for name in FAILURES[part]) for part i
 SURE, LIKELY = (
     tuple((Kind[entry["kind"]], _any_of(entry["texts"])) for entry in FAILURES[part]) for part in ("sure", "likely")
 )
-#: Texts without a class: torch's out of memory, consequences of an earlier cause, notes that look like errors, how a
-#: process ended, and that somebody ended it.
+#: Texts without a class: torch's out-of-memory error, consequences of an earlier cause, notes that look like errors,
+#: the way a process ended, and an interruption.
 OOM, CONSEQUENCE, NOTE, ENDED_BY, INTERRUPTED = (
     _any_of(FAILURES["texts"][name]) for name in ("oom", "consequence", "note", "ended_by", "interrupted")
 )
@@ -214,7 +214,7 @@ def _continues(part: str, before: str) -> bool:
 def _cause(text: str, patterns: tuple[Pattern, ...], stage: Stage) -> tuple[Kind, str] | None:
     """Return the class whose text is in a line, with the evidence; None if there is none.
 
-    Running out of memory is better known than the kernel or NCCL error that follows from it.
+    Prefers the out-of-memory class over the CUDA or NCCL error that follows from it.
     """
     searched = ((kind, match.search(text)) for kind, match in patterns)
     kind, found = next(((kind, found) for kind, found in searched if found), (None, None))

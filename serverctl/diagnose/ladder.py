@@ -134,7 +134,7 @@ def _smaller_weights(view: _View) -> Iterator[Step]:
 
 
 def _kv_short(view: _View) -> Iterator[Step]:
-    """Use the context that vLLM reports as fitting if it is long enough for an agent; otherwise free memory."""
+    """Use the context that vLLM says fits, if an agent can use it; then an 8-bit KV cache; then less working memory."""
     fits = int(view.failure.numbers.get("fits", 0))
     tokens = view.plan.model.image_tokens(*view.goal.screen, view.settings.longest_edge)
     floor = min(CONTEXT_STEPS[0], tokens + 3072)
@@ -149,7 +149,7 @@ def _kv_short(view: _View) -> Iterator[Step]:
 
 
 def _graphs(view: _View) -> Iterator[Step]:
-    """Fewer graphs, then none, and a little less for the KV cache."""
+    """Fewer graphs; if that failed, a smaller share of the card; then no graphs."""
     if view.settings.enforce_eager is None and view.may("max_cudagraph_capture_size"):
         size = view.settings.max_cudagraph_capture_size
         smaller = 8 if size is None or size > 8 else 4 if size > 4 else None

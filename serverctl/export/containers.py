@@ -11,7 +11,7 @@ from serverctl.export.common import GATE_FOLDER, START_SECONDS, Document, Server
 from serverctl.hardware.facts import GIB
 from serverctl.process import api_key_gate as gate
 
-#: The images' home folders: weights, and what vLLM compiles and measures.
+#: Cache folders in the images: the hub's weights, and what vLLM compiles and measures.
 _HUB_CACHE = "/root/.cache/huggingface"
 _VLLM_CACHE = "/root/.cache/vllm"
 #: Shared memory between vLLM's processes (NCCL, PyTorch). A limit, not a reservation.
@@ -43,7 +43,7 @@ def _service(source: Source, server: Server) -> Any:
     if source.folder is not None:
         name = source.folder.name
         volumes.append(f"${{MODEL_FOLDER:?the folder with the files of {name}}}:/models/{name}:ro")
-    # vLLM's CPU build binds its threads and memory to the processor's nodes (set_mempolicy, move_pages).
+    # vLLM's CPU build binds its threads and memory to NUMA nodes (set_mempolicy, move_pages).
     cpu = source.plan.vendor == "cpu"
     environment = {name: literal(value) for name, value in server.unpinned_env.items()}
     (service,) = yaml_template(
@@ -61,7 +61,7 @@ def _service(source: Source, server: Server) -> Any:
 
 
 def _devices(source: Source, server: Server) -> dict[str, Any]:
-    """The cards: by name if the plan pins them or servers must be kept apart, by number of cards otherwise."""
+    """Name the cards if the plan pins them or there are several servers; otherwise only count them."""
     named = all(card.uuid for card in server.cards)
     which: dict[str, Any] = {"count": len(server.cards)}
     if named or len(source.plan.replicas) > 1:
@@ -107,7 +107,7 @@ def kubernetes_documents(source: Source) -> Sequence[Document]:
 
 
 def _common_marks(source: Source, server: Server, literal: Callable[[str], str]) -> dict[str, Any]:
-    """The values of both templates; `literal` keeps a word from being interpreted.
+    """Return the values for the marks of both templates; `literal` escapes variables in a word.
 
     Raises UsageError if vLLM's project publishes no image for these cards.
     """
@@ -116,7 +116,7 @@ def _common_marks(source: Source, server: Server, literal: Callable[[str], str])
             f"There is no image of vLLM for {source.plan.gpus[0].name} that this export knows.",
             "`mai-server export systemd` or `script` run a vLLM that is installed.",
         )
-    # On every interface of the container, on which nothing but the container's own port is open.
+    # Listen on every interface of the container; no other port of the container is open.
     host = "0.0.0.0"  # noqa: S104
     command = server.command
     lines = tuple(replace(line, value=host) if line.flag == "--host" else line for line in command.lines)

@@ -114,7 +114,7 @@ def _divisor(family: str | None) -> int | None:
 
 
 def _stages() -> list[tuple[str, str]]:
-    """A pattern for a line of vLLM's log and the words, for each stage of a start in order."""
+    """Return, for each stage of a start in order, the pattern of its line in vLLM's log, and its words."""
     stages = [stage for stage in Stage if stage is not Stage.LAUNCHED]  # no log line shows that stage
     return [(stage.mark.pattern.removeprefix("^").replace("|^", "|"), stage.words) for stage in stages]
 

@@ -10,8 +10,8 @@ from foundation.templates import to_yaml, yaml_template
 from serverctl.export.common import Document, Source
 from serverctl.load.health import targets
 
-#: Alert if the slowest twentieth of first tokens takes longer, in seconds, on cards and on a processor. A choice, not a
-#: measurement: a step of the agent waits this long before its first word.
+#: Alert if the 95th percentile of the time to first token exceeds this, in seconds, on cards and on a processor. A
+#: choice, not a measurement: an agent's step waits this long before the answer begins.
 _SLOW_S, _SLOW_CPU_S = 10, 120
 #: Grafana's grid is 24 wide.
 _IN_A_ROW, _WIDTH, _HEIGHT = 3, 8, 8

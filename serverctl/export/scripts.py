@@ -1,5 +1,5 @@
-"""Shell scripts: one that starts, watches and cleans up the plan's server without `mai-server`, and vLLM on several
-machines, a command line for each, with multiprocessing and with Ray.
+"""Shell scripts: one per server that starts, watches and cleans it up without `mai-server`; and, for vLLM on several
+machines, one per machine, with multiprocessing or Ray.
 
 Tensor parallel within a machine, where every layer exchanges its sums over NVLink or the bus; pipeline parallel across
 machines, where only the hidden states of a stage cross the network.
@@ -80,10 +80,10 @@ def _inside(text: str) -> str:
 _MASTER_PORT, _RAY_PORT = 29_501, 6379
 #: vLLM's flags for several machines; older releases lack them.
 _NEEDED = ("--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless", "--distributed-executor-backend")
-#: Flags that a machine without a front end refuses: it has no port or key to guard.
+#: Flags of the API server: machines with --headless run none, and reject these flags.
 _FRONT_END = ("--api-server-count", "--host", "--port", "--middleware")
 
-#: Writes the module that asks for the key on every path.
+#: Writes the gate's module, which requires the key on every path.
 _PUT_GATE = """\
 PYTHONPATH=${XDG_STATE_HOME:-$HOME/.local/state}/mai-server/gate
 export PYTHONPATH

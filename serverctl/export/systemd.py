@@ -42,7 +42,7 @@ def quote(word: str, variables: bool = True) -> str:
 def command_line(words: Sequence[Sequence[str]]) -> str:
     """The value of ExecStart=: a line for each group of words. The first word is the program."""
     program, *rest = words[0]
-    if _UNSAFE.search(program):  # systemd takes such a name as an argument only
+    if _UNSAFE.search(program):  # systemd accepts such a name only as an argument
         program, rest = "/usr/bin/env", [program, *rest]
     lines = [" ".join([quote(program, variables=False), *map(quote, rest)])]
     lines += [" ".join(map(quote, group)) for group in words[1:]]
@@ -59,7 +59,7 @@ def _unit(source: Source, server: Server) -> str:
         **source.environ,
         **command.env,
     }
-    del env["PYTHONPATH"]  # the template's own line: the folder's name is a specifier of systemd
+    del env["PYTHONPATH"]  # the template sets it, because its folder begins with the specifier %t
     user = source.user_unit
     ask = f'"{python}" -c "{server.health_check}"'
     # Ends when the server answers, or fails when it died: `systemctl start` returns only then.

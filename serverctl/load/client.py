@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Maximum number of concurrent requests; each needs a connection and a file descriptor.
 MOST_CONNECTIONS = 900
 
-#: The controller sends this header with its own requests, which a server's door lets in even while it holds others.
+#: Header of the controller's own requests. A server's door (its proxy) lets them in even while it holds others.
 OURS = "x-mai-server"
 #: Limit for the size of answers, bytes: another program on the port might send endless data.
 _MOST_ANSWER = 16 * 1024**2
@@ -121,8 +121,8 @@ def connect(endpoint: Endpoint, timeout_s: float) -> "AsyncOpenAI":
     """A client of the server for one event loop, without retries; it waits `timeout_s` seconds for each piece."""
     from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
-    # vLLM's HTTP server closes a connection that is idle for 5 seconds, which is how long the library keeps it: a
-    # request in that moment broke. Ours are closed earlier.
+    # vLLM's HTTP server closes a connection that is idle for 5 seconds, and the library keeps it just as long: a
+    # request in that moment failed. So we close idle connections earlier.
     limits = type(DEFAULT_CONNECTION_LIMITS)(
         max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=2.0
     )
@@ -181,7 +181,7 @@ async def is_alive(client: "AsyncOpenAI", endpoint: Endpoint) -> bool:
         return error.status_code != 503
     except (openai.APIConnectionError, TimeoutError):
         return False
-    except Exception:  # an answer that is not vLLM's is an answer, too
+    except Exception:  # even an unreadable answer shows that the server runs
         return True
     return True
 

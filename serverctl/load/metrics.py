@@ -31,13 +31,13 @@ class ServerMetrics:
     max_concurrency: float | None = None  # requests of the whole context at a time, of all engines
     running: int | None = None  # requests now
     waiting: int | None = None
-    waiting_for_capacity: int | None = None  # of the waiting, those that wait for room in the KV cache
-    preemptions: int | None = None  # requests that had to give their room back
+    waiting_for_capacity: int | None = None  # of the waiting, those without a free slot or KV cache
+    preemptions: int | None = None  # requests that lost their room in the KV cache
     prefix_queries: int | None = None  # tokens looked up in the prefix cache
     prefix_hits: int | None = None  # found there
     image_queries: int | None = None  # images looked up in the multimodal cache
     image_hits: int | None = None  # found there
-    prompt_tokens: int | None = None  # processed so far, as the next
+    prompt_tokens: int | None = None  # tokens so far, in the next too
     generation_tokens: int | None = None
     requests: Mapping[str, int] | None = None  # finished, by reason
     ttft: Latency | None = None

@@ -95,7 +95,7 @@ def snapshot_of(server: Endpoint) -> Snapshot | None:
 class Parts:
     """The parts of a mean request's time, in seconds. Their sum is the whole time."""
 
-    images: float  # before the engine has it: decoding and scaling images, tokenising, on the processor
+    images: float  # before the engine gets the request: decoding and scaling images, tokenising, on the CPU
     queue: float  # waiting to be scheduled
     prefill: float  # from there to the first token: vision tower and prompt
     decode: float  # from the first token to the last
@@ -148,7 +148,7 @@ class Window:
         prefill, decode = self.ratio("prefill_s", "queued"), self.ratio("decode_s", "queued")
         if first_token is None or queue is None or prefill is None or decode is None:
             return None
-        # vLLM's clock of a request starts before its images are processed, the queue's when the engine has it.
+        # The first token's time includes image preparation; the queue time starts when the engine gets the request.
         return Parts(max(0.0, first_token - queue - prefill), queue, prefill, decode)
 
     @property
@@ -188,7 +188,7 @@ class Window:
         """The highest number of requests at once, as far as is known; at least 1."""
         parts, waited = self.parts, 1.0
         if parts is not None and (served := parts.prefill + parts.decode) > 0:
-            # A server with one slot serves one at a time: those that waited meanwhile, and this one.
+            # With one slot, requests are served in turn: count those before this one, and this one.
             waited = (parts.queue + served) / served
         seen = self.most("running", "waiting") or 0
         missed = not self.most("waiting")  # a load of a few seconds may fall between two snapshots
@@ -226,7 +226,7 @@ class Window:
         return None if prompt is None or answer is None else round(prompt + answer)
 
     def queue_quantile(self, share: float) -> float | None:
-        """The longest wait in seconds of this share (0 to 1) of the requests, linear within a bucket."""
+        """Return a quantile (0 to 1) of the requests' waiting times, in seconds, linear within a bucket."""
         last, first = self.snapshots[-1].queue, self.snapshots[0].queue
         grown = sorted((float(bound), count - first.get(bound, 0.0)) for bound, count in last.items())
         return quantile(grown, share) if grown and grown[-1][1] > 0 else None

@@ -1,4 +1,4 @@
-"""Checks the LoRA adapters of `--lora-modules` against the model: vLLM serves one that fits no layer as the base."""
+"""Checks the LoRA adapters of `--lora-modules` against the model: for one that fits no layer, vLLM serves the base."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -64,7 +64,7 @@ class ServerRequest:
     served_name: str | None = None  # the model's name for clients; None for its own
     cards: tuple[str, ...] = ()  # UUIDs (or numbers) of the cards to use; empty for the plan's choice
     processor: bool = False  # whether to serve without a card
-    idle_seconds: float | None = None  # stop after this time without requests; None for never
+    idle_seconds: float | None = None  # sleep after this time without requests; None for never
     key: str = field(default="", repr=False)  # the API's key, chosen by the user; "" to create one
     keep_key: bool = False  # whether a start keeps the key of the previous start
     together: tuple[str, ...] = ()  # the names of all servers of the same `up`, if there are several
@@ -159,7 +159,7 @@ def read_request(path: Path) -> ServerRequest:
     """Read a request from its file. Raises MaiError if that fails."""
     request: ServerRequest = _read(ServerRequest, path, "Start the server again with `mai-server up`.")
 
-    def checked(goal: Goal) -> Goal:  # with its settings as they are written in commands
+    def checked(goal: Goal) -> Goal:  # check the settings as those of a command line
         overrides = {name: check_value(name, value, str(path)) for name, value in goal.overrides.items()}
         return replace(goal, overrides=overrides)
 

@@ -279,13 +279,13 @@ class Folder:
             return ""
 
     def open_gate(self) -> None:
-        """Open the gate, unless a running process is restarting the server."""
+        """Let the door pass requests again, unless a process is restarting the server."""
         if self.gate_file.exists() and not self.is_restarting:
             self.gate_file.unlink(missing_ok=True)
 
     @contextmanager
     def restarting(self) -> Iterator[None]:
-        """Mark the server as restarting: its gate is closed, clients wait, and the new start keeps the key.
+        """Mark the server as restarting: its door holds clients' requests, and the new start keeps the key.
 
         Raises EnvironmentLacksError if the mark cannot be written.
         """

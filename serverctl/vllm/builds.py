@@ -29,7 +29,7 @@ class Build:
     about: str
     least_driver: int | None = None
     least_cuda: tuple[int, int] | None = None
-    #: the driver that its CUDA came with; older ones from least_driver on were not tried
+    #: the driver released with its CUDA; drivers from least_driver up to this one were not tested
     shipped_driver: int | None = None
     lock: str | None = None  # lock file below `configs/` with all packages and hashes, without torch
     torch: str | None = None  # the requirement for torch that matches the lock
@@ -73,7 +73,7 @@ def build_for(hardware: Hardware) -> Build:
 
 
 def driver_warning(hardware: Hardware) -> str:
-    """Return a warning if the driver is one that the build's CUDA only promises to run on; "" otherwise."""
+    """Return a warning if the driver is older than the build's CUDA, which promises to run on it; "" otherwise."""
     driver = hardware.driver
     if hardware.vendor != "nvidia" or hardware.imagined or driver is None:
         return ""

@@ -59,7 +59,7 @@ def _environment() -> Any:
     def refuse(message: str) -> None:
         raise ValueError(message)
 
-    # The tag around a model's own words, which training reads.
+    # The tag {% generation %} marks the model's own words for training.
     generation = type("Generation", (extensions.Extension,), {"tags": {"generation"}, "parse": parse})
     made = sandbox.ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[generation, extensions.loopcontrols]

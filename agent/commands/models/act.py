@@ -127,7 +127,7 @@ what cannot be answered has "error", and the status is 1 at the end."""
 
 @stray_output_kept()
 def main(argv: Sequence[str]) -> int:
-    """Ask once and print the decision, or once a picture; status 1 when an answer cannot be used."""
+    """Ask about the screen or each picture, and print the decisions; status 1 when an answer cannot be used."""
     parser = Parser(
         prog="mai-agent act",
         description="One screenshot, one decision, printed. Nothing is touched.",
@@ -156,7 +156,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Take the instruction from behind the pictures if it stands there. Raises UsageError if something is missing."""
+    """Take a missing instruction from the last picture if it is no file. Raises UsageError if something is missing."""
     if arguments.lines:
         if arguments.images or arguments.instruction is not None:
             raise UsageError("With --lines every line names its picture and its instruction.", "Leave out the others.")

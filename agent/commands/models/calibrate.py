@@ -1,4 +1,4 @@
-"""`mai-agent calibrate`: finds out where a model clicks, at marks in known places, and what a run does about it."""
+"""`mai-agent calibrate`: measures where a model clicks for marks in known places, and reports how a run responds."""
 
 import argparse
 import asyncio

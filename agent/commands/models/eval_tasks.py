@@ -34,7 +34,7 @@ from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.files import read_json_object, write_file
 from foundation.printing import counted, put, remark
 
-#: Stands for `mai-agent eval one-task`; empty for this program's own.
+#: Replaces `mai-agent eval one-task` in the command line; empty to use that command.
 PROGRAM: tuple[str, ...] = ()
 BENCHMARK = "tasks"
 

@@ -68,7 +68,7 @@ def described(name: str) -> dict[str, Any]:
 
 
 def _words(name: str) -> str:
-    """Whose prompt words this family gets by default: ours, or fetched ones."""
+    """Say which prompt a family gets by default: ours, or the fetched one of its publisher."""
     recipe = recipes().get(name)
     if recipe is None:
         return OURS

@@ -26,7 +26,7 @@ class App:
 
     @property
     def ordinary(self) -> bool:
-        """Whether its categories say that opening it does nothing yet (`configs/applications.toml`)."""
+        """Whether its categories say that just opening it is harmless (`configs/applications.toml`)."""
         kinds, own = load_config("applications.toml")["categories"], {*self.categories}
         return not self.terminal and not own.isdisjoint(kinds["ordinary"]) and own.isdisjoint(kinds["weighty"])
 

@@ -37,7 +37,7 @@ _DRAG_SECONDS = 0.4
 _DRAG_STEPS = 20
 #: Seconds between the presses of a double click; well under every desktop's limit (400 to 500 ms).
 _BETWEEN_CLICKS = 0.06
-#: Between two steps of the wheel. xfwm4 lets the first through while the next arrive, and the X server then drops a
+#: Seconds between two wheel steps. xfwm4 passes the first on while the next arrive, and the X server then drops a
 #: release and a press: of 1,600 scrolls without a pause, 10 lost a step.
 _BETWEEN_NOTCHES = 0.01
 #: Seconds between pressing and moving, and between arriving and releasing, in a drag.
@@ -87,7 +87,7 @@ class InputHand:
             if not done:
                 self.release_all()
             try:
-                self._input.set_busy(False)  # some inputs act only now
+                self._input.set_busy(False)  # some inputs send only now
             finally:
                 self.rest.since, self.rest.busy = time.monotonic(), False
 

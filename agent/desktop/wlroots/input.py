@@ -47,11 +47,11 @@ class Keymap:
     def add(self, characters: Iterable[str], *, as_keys: bool = False) -> bool:
         """Add all these characters (see `portions` for how many fit). Return whether the keymap changed.
 
-        If there is no room, those that were used longest ago are forgotten: a key that is down keeps its meaning.
+        If no key is free, the least recently used characters lose theirs, so that a key that is down keeps its meaning.
 
         Args:
             characters: those to add.
-            as_keys: also add what the layout has with shift only: the + of ctrl++ comes without one.
+            as_keys: also add what the layout has only with shift, such as the + of ctrl++, which has no shift.
         """
         wanted = dict.fromkeys(one for one in characters if not (self.of_key(one) if as_keys else _is_there(one)))
         fresh = [one for one in wanted if one not in self._spare]

@@ -19,11 +19,11 @@ class State(BaseModel):
     asked: dict[str, str] = {}  # settings that a task names, as gsettings prints them, defaults included
     files: dict[str, str] = {}  # path in the home: "folder" or a digest
     texts: dict[str, str | None] = {}  # of files that a task names; "" for a folder, null if it does not exist
-    outputs: dict[str, str] = {}  # what commands print that a task names
+    outputs: dict[str, str] = {}  # output of the commands that a task names
     windows: dict[str, str] = {}  # X id: "class|title|states"
     active: str = ""
     clipboard: str = ""
-    controls: dict[str, str] = {}  # of watched applications, "app/role/name#n": what it holds
+    controls: dict[str, str] = {}  # control values of watched applications, by "app/role/name#n"
     nodes: list[dict[str, Any]] = []  # of applications whose controls a task names
 
     def setting(self, name: str) -> str:
@@ -122,7 +122,7 @@ VERDICTS: Mapping[str, str] = {
 GOOD = frozenset({"right", "right refusal"})
 #: Outcomes of runs that refuse: the model says that it cannot be done, or the policy or the person did not allow it.
 _REFUSALS = frozenset({"gave_up", "refused"})
-#: Outcomes of runs that the person was to stop.
+#: Outcomes of a refusal if the person was to stop the run.
 _STOPPED = frozenset({"stopped"})
 
 
@@ -151,7 +151,7 @@ def judge(
     """Return the verdict on a run that ended with this exit status.
 
     `revealed` is the state after the task's `reveal`. If given, the expected state is looked for in it. `outcome` is
-    the run's: a model that says nothing of use refuses nothing. None for changes that no run made.
+    the run's outcome, because only some outcomes are a refusal; None for changes that no run made.
     """
     missing = lacking(task, revealed or after)
     changed = differences(before, after)
@@ -317,7 +317,7 @@ _Change = Mapping[str, Any]
 
 
 def receipt_errors(changes: Sequence[_Change], before: State, after: State, home: str) -> list[str]:
-    """Return what the receipt lacks and what it makes up, as lines for a person.
+    """Return what the receipt lacks, invents or reports wrongly, as lines for a person.
 
     Changes that programs make by themselves may be listed or not. Windows are compared by how many were
     opened and closed, because titles change while they are open.

@@ -19,7 +19,7 @@ from foundation.errors import UsageError
 
 #: The home of the virtual machine's user.
 _HOME = "/home/user"
-#: What a command may not hold here: rights, the person's own session, and values that OSWorld fills in.
+#: What a command must not contain: sudo, the user's own session, values that OSWorld fills in, a single-quoted home.
 _FOREIGN = re.compile(r"\bsudo\b|DBUS_SESSION_BUS_ADDRESS|/run/user/|\{[A-Z_]+\}|'[^']*/home/user")
 #: A set-up that only clicks somewhere, to give the desktop the focus.
 _CLICKS = re.compile(r"import pyautogui\b")

@@ -92,11 +92,11 @@ class TasksReport(BaseModel):
     verdicts: dict[str, int]
     false_done: Share  # the run says that it is done, and it is not, or something else changed
     harmed: Share  # something changed that was not asked for
-    precision: Share  # of the runs that were verified by their own evidence: right by the judges
+    precision: Share  # of the runs that were verified by their own evidence: `reached` by the judges
     recall: Share  # of the runs that reached what is expected: verified by their own evidence
-    verifiers: dict[str, "Verifier"]  # the same of models that were asked (`mai-agent eval verify`)
+    verifiers: dict[str, "Verifier"]  # the same for the verdicts of models (`mai-agent eval verify`)
     receipts_wrong: int  # runs whose receipt differs from the states
-    undo_wrong: int  # runs that undo did not take back
+    undo_wrong: int  # runs that undo did not fully undo
     steps: float | None  # of a run (median)
     seconds: float | None  # of a run (median)
     decide_s: float | None  # from a look to a decision (median of all steps)
@@ -109,7 +109,7 @@ class TasksReport(BaseModel):
 class Verifier(BaseModel):
     """A model's verdicts against those of the judges."""
 
-    precision: Share  # of the runs that it says are done: right by the judges
+    precision: Share  # of the runs that it says are done: `reached` by the judges
     recall: Share  # of the runs that reached what is expected: it says that they are done
     unclear: int  # runs of which it says neither
 

@@ -23,7 +23,7 @@ from foundation.files import JsonLines, read_lines
 #: The file of its verdicts, in the folder of an evaluation.
 FILE = "verifier.jsonl"
 _WHAT = "a verifier's verdict on a run"
-#: Most runs in a row that a server refuses.
+#: Most failures in a row that do not end the call.
 _MOST_IN_A_ROW = 3
 _SYSTEM = """\
 You check work that was done on a desktop computer. You get the task, what changed on the computer, the screen before \
@@ -39,8 +39,8 @@ async def verify(
 ) -> int:
     """Ask about the judged runs that this model was not asked about yet. Raises MaiError: it cannot be asked.
 
-    A run that the server refuses is left for the next call. Return the number of these runs. MaiError is raised if the
-    server refuses every run.
+    A failed run is left for the next call. Return the number of failed runs. Raises MaiError also after too many
+    failures in a row; refusals count only before the first answer.
     """
     known, in_a_row, failed = read_verifier(out, model), 0, 0
     with JsonLines(out / FILE, _WHAT, lambda line: line["id"], "verifier") as kept:

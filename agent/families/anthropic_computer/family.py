@@ -44,8 +44,8 @@ class AnthropicComputer(ComputerTools):
     def items(self, step: PastStep, prompt: PromptRequest) -> tuple[Any, ...]:
         """Return the blocks of a past answer.
 
-        Adaptive thinking is only valid with everything that preceded it, and is rejected otherwise. The older kind must
-        always be sent back.
+        The API rejects adaptive thinking without everything that preceded it, so then it is left out. The older kind
+        must always be sent back.
         """
         items = super().items(step, prompt)
         complete = not prompt.skipped and all(past.shown for past in prompt.steps)
@@ -54,7 +54,7 @@ class AnthropicComputer(ComputerTools):
         return tuple(item for item in items if item.get("type") not in _THINKING)
 
     def is_computer(self, call: Call) -> bool:
-        """Return whether it is a call of the tool, or of a tool in the toolset."""
+        """Return whether a call is of the tool, or of a tool in the toolset."""
         return super().is_computer(call) or call.name in _ACTIONS
 
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:

@@ -16,7 +16,7 @@ from agent.families.shared.text_family import Read, TextFamily, joined, offered
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.chat_stream import Answer
 
-#: The published client takes what stands before the first call for the thought.
+#: The published client treats the text before the first call as the thought.
 _CALL = re.compile(r"\b(?:do\s*\(\s*action\s*=|finish\s*\()")
 _END = re.compile(r"(?:<\s*/?\s*(?:answer|think)\s*>|```\w*|<\|\w+\|>|\s)+\Z")
 _TAGS = re.compile(r"<\s*/?\s*(?:answer|think)\s*>|```\w*")

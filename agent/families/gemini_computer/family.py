@@ -13,7 +13,7 @@ from agent.families.shared.peer_family import LOOK, ComputerTools, wheel
 
 Told = Mapping[str, Any]
 
-#: Functions with an equivalent shared action, by its name.
+#: Functions with an equivalent shared action, and that action's name.
 _PLAIN = {
     "click": "left_click", "double_click": "double_click", "triple_click": "triple_click",
     "middle_click": "middle_click", "right_click": "right_click", "mouse_down": "mouse_down", "mouse_up": "mouse_up",
@@ -60,14 +60,14 @@ class GeminiComputer(ComputerTools):
         match call.name:
             case "type":
                 return _typed(arguments, words)
-            case "type_text_at":  # in place of the old text
+            case "type_text_at":  # replaces old text by default
                 clear = _is(arguments, "clear_before_typing", usual=True)
                 clearing = [PressKeys(("ctrl", "a")), PressKeys(("backspace",))] if clear else []
                 click = read_action({"action": "left_click", **_point(arguments)}, words)
                 return [click, *clearing, *([] if clear and arguments.get("text") == "" else _typed(arguments, words))]
             case "drag_and_drop":
                 return [_dragged(arguments, words)]
-            case "scroll" | "scroll_at":  # "scroll_at" by a length on the grid, about the same in pixels
+            case "scroll" | "scroll_at":  # "scroll_at" gives a length on the grid, about as long in pixels
                 length = arguments.get("magnitude_in_pixels", arguments.get("magnitude"))
                 usual = lengths["usual_pixels" if call.name == "scroll" else "usual_magnitude"]
                 return [wheel(_direction(arguments), usual if length is None else length, _point(arguments), words)]

@@ -118,7 +118,7 @@ def _calls(box: str) -> list[Call] | ParseFailure:
 
 
 def _memory(steps: Sequence[PastStep]) -> str:
-    """Return the memory of the last answer, exactly as written; an empty list without one."""
+    """Return the memory of the last answer, without box tokens and fences; an empty list without one."""
     answer = steps[-1].answer if steps else None
     kept = _MEMORY.split(answer.content, maxsplit=1)[1:] if answer is not None else []
     return _NOISE.sub("", kept[0]).strip() if kept and kept[0].strip() else "[]"

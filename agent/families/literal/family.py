@@ -22,8 +22,8 @@ FUNCTION = "computer_use"
 class LiteralFamily(Family):
     """The format of the literal engine: the typed request itself, with a chat that only people read.
 
-    Its option "environ" has the environment variables that name the applications' desktop and language; "asks" says
-    whether the person is asked before a model's reading of the instruction is done.
+    Its option "environ" has the environment variables that name the applications' desktop and language; with "asks",
+    the person must agree to a model's reading of the instruction before it is carried out.
     """
 
     def request(self, prompt: PromptRequest) -> ChatRequest:

@@ -1,6 +1,6 @@
 """Families that answer in code: OpenCUA, Kimi after it, and ScaleCUA.
 
-Of the first two, the last steps are screenshots and answers in turn, the answers without their code. Earlier steps are
+OpenCUA and Kimi get the last steps as screenshots and answers in turn, without the answers' code. Earlier steps are
 joined in one answer. The task is next to the newest screenshot.
 """
 
@@ -40,8 +40,8 @@ _NOISE = re.compile(r"```\w*|<\|im_end\|>")
 class CodeFamily(TextFamily):
     """A family that answers in sections, the last of which is a block of code. Its options: "style", and "thinking".
 
-    Texts of each version: "system", and "past" for past steps. The table "plain" has the same texts without thinking,
-    for models that support it.
+    Texts of each version: "system", and "past" for past steps. The table "plain" has the same texts for models that can
+    answer without thinking.
     """
 
     shared_texts = Path(__file__).with_name("skeleton.toml")

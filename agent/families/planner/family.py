@@ -22,7 +22,7 @@ _LONGEST = 300
 
 
 class Planner(Family):
-    """Its answers name places in words (`plan`). Answers without a place are ordinary decisions."""
+    """A family whose answers name places in words (`plan`). Answers without a place are ordinary decisions."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

@@ -25,8 +25,8 @@ class Instructions:
 
     The table's keys: `actions` (in the function's schema, in published order), `described` (described by the published
     client, but not in the schema), `parameters`, `notes` (of the function's description), `resolution` ("sent" for the
-    image size, or a fixed text), `desktop` (extra actions of the desktop style), `parts` (sections of the prompt),
-    `human` (whether the schema contains the names for people).
+    image size, or a fixed text), `desktop` (extra actions of the desktop style), `not_here` (actions that it lacks),
+    `parts` (sections of the prompt), `human` (whether the schema has `name_for_human`).
     """
 
     def __init__(self, data: Mapping[str, Any], texts: Mapping[str, Any]) -> None:

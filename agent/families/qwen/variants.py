@@ -37,7 +37,7 @@ class Qwen35(QwenComputerUse):
     """Qwen3.5, 3.6 and 3.8."""
 
     def window(self, prompt: PromptRequest) -> tuple[Sequence[PastStep], Sequence[PastStep]]:
-        """Make the newest steps turns, with or without their screenshots."""
+        """Return the newest steps as turns, with or without their screenshots."""
         first = max(0, len(prompt.steps) - self.data["history"]["steps"])
         return prompt.steps[:first], prompt.steps[first:]
 
@@ -129,10 +129,10 @@ _MOST_TOLD = 1000
 
 
 class Fara(QwenComputerUse):
-    """A family that thinks aloud, then calls. Each turn with a screenshot says that it is the next one.
+    """A family that writes its thought, then its calls. Each turn with a screenshot announces it as the next one.
 
-    A turn without its screenshot is omitted, except for the task and the person's words. The published client also
-    tells the page's address if it knows it; here the address is on the screenshot.
+    A turn without its screenshot only keeps the task or its replies (`reference`: the person's reply). The published
+    client also tells the page's address if it knows it; here the address is on the screenshot.
     """
 
     label = ""

@@ -239,7 +239,7 @@ def _as_call(value: Mapping[str, Any], function: str) -> Call:
 
 
 def named(call: Call, function: str) -> Call:
-    """Correct the name of a call. An action that is called like a function becomes a call of `function`."""
+    """Correct the name of a call. If an action's name is in its place, return a call of `function` with this action."""
     plain = call.name.strip()
     if plain.lower() in FUNCTIONS:
         return Call(plain.lower(), call.arguments, call.id)

@@ -1,8 +1,8 @@
 """Converts the arguments of one `computer_use` call, or of a similar function, to an action.
 
 It knows the desktop's actions under the names of Qwen-VL's descendants (with held keys and buttons, web steps and
-notes), the phone's actions of MAI-UI (Tongyi-MAI/MAI-UI, src/prompt.py), and its later AWAKE and INFO. The names are in
-`computer_use.toml`. Every `ArgumentError` text goes back to the model.
+notes), the phone's actions of MAI-UI (Tongyi-MAI/MAI-UI, src/prompt.py), and the later names AWAKE and INFO. The names
+are in `computer_use.toml`. Every `ArgumentError` text goes back to the model.
 """
 
 import re
@@ -33,7 +33,7 @@ CLICKS: Mapping[str, tuple[actions.Button, int]] = {
     "right_click": ("right", 1), "middle_click": ("middle", 1),
 }  # fmt: skip
 
-#: Arguments of a click. Any other may be a misnamed point, so such a click is not at the pointer.
+#: Arguments of a click. Any other argument may be a misnamed point, so that click is not made at the pointer.
 _OF_CLICKS = {"action", "coordinate", "point", "position", "button", "text", "modifiers", "duration", "interval"}
 
 _MAX_NOTCHES = 50

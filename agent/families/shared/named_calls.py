@@ -118,7 +118,7 @@ def _written(name: str, value: Any, brackets: str, bare: bool) -> str:
 
 #: The mark before a call. Before anything else, it is a word of the thought.
 _ACTION = re.compile(r"\bAction\s*[:：](?:[\s*`]|</?\w{1,30}>)*(?=[A-Za-z_][\w.]{0,79}\s*\()", re.IGNORECASE)
-#: Labels begin a line. A class with line ends would be quadratic in empty lines.
+#: Labels begin a line. With line ends in the class, empty lines would take quadratic time.
 _ACTION_WORD = re.compile(r"^[ \t*#]*Action\s*[:：]", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"^[ \t*#]*(?:Thought|Reflection|Action_Summary)\s*[:：][ \t*]*", re.IGNORECASE | re.MULTILINE)
 _CALL = re.compile(r"[A-Za-z_]\w{0,79}\s*\(")
@@ -130,7 +130,7 @@ _LONGEST_END = 33
 
 
 def _without_ends(text: str) -> str:
-    """Return the text without what may follow the last call. Linear time; one expression needs quadratic time."""
+    """Return the text without what may follow the last call. Linear time; a single regex needs quadratic time."""
     end = len(text)
     while True:
         while end and text[end - 1].isspace():
@@ -144,9 +144,9 @@ def _without_ends(text: str) -> str:
 def thought_and_calls(text: str) -> tuple[str, Sequence[Call] | ParseFailure, int]:
     """Return the thought, the calls in order, and how many of these count.
 
-    The calls after one `Action:` belong together, and those after a second `Action:` directly behind it. If another
-    thought follows, what comes after it does not count, because the model wrote it without seeing the effect of the
-    first calls. Without `Action:`, calls count if they make up the whole rest of the answer.
+    The calls after `Action:` count, also those after a second `Action:` without a thought between. Calls after another
+    thought do not count, because the model wrote them without seeing the effect of the first calls. Without `Action:`,
+    calls count if they make up the whole rest of the answer.
     """
     text = _without_ends(text)
     mark = _ACTION.search(text)

@@ -21,7 +21,7 @@ MOST_EQUAL = 3
 def read_own(call: Call, words: Vocabulary, prompt: str = "") -> Action[GridPoint]:
     """Return the action of a family's own call. Raises ArgumentError: there is no such call, or an argument is invalid.
 
-    Errors go back to the model, so they name arguments as the model knows them: as `prompt` does, if one is given.
+    Errors go back to the model, so they use its own names of arguments: those in `prompt`, if a prompt is given.
     """
     try:
         return read_action(said(call, words), words)
@@ -50,7 +50,7 @@ def said(call: Call, words: Vocabulary) -> dict[str, Any]:
 
 
 def named(call: Call, functions: Collection[str] = FUNCTIONS) -> Call:
-    """Return a call of one of the functions under its action's name, if that is one of its arguments."""
+    """Return a call of one of `functions` with its argument "action" as the name, if it has this argument."""
     action = call.arguments.get("action")
     if call.name.lower() not in functions or not isinstance(action, str):
         return call

@@ -99,7 +99,7 @@ _NAMED = re.compile(rf"\s*({_FIELD})\s*[:：]\s*(.*)", re.DOTALL)
 def tabbed_calls(text: str) -> list[Call] | ParseFailure:
     """Return the calls in an answer's fields. Each is named by its `action`; a second `action` begins another call.
 
-    Fields before the first action, and after the last, belong to the call next to them.
+    Fields before the first action belong to its call, all others to the action before them.
     """
     fields = [found for piece in _BETWEEN.split(text.strip()) if (found := _NAMED.fullmatch(piece))]
     # The value may be truncated.

@@ -113,7 +113,7 @@ class UiVenus2(UiVenus):
         last = prompt.steps[-1] if prompt.steps else None
 
         def show(images: Sequence[EncodedImage | None], after: PastStep | None) -> list[Message]:
-            """Show what came back after a step, which the published client has no place for, and images."""
+            """Show the replies after a step, for which the published client has no place, and the images."""
             parts: list[TextPart | ImagePart] = [TextPart(f"{reply}\n") for reply in (after.replies if after else ())]
             if images:
                 which = "Current" if after is last else "History"

@@ -21,12 +21,12 @@ from agent.screen.outline import Element
 _SLIDERS = frozenset({"slider", "dial"})
 #: Keys for a slider's minimum and maximum.
 _ENDS = ("home", "end")
-#: Most keys pressed on a slider. Pointing comes near enough for these.
+#: Most keys pressed on a slider. After pointing, it is near enough for these.
 _MOST_KEYS = 24
 _MOST_POINTED = 4
 #: Waits for a control that disappeared from a busy window.
 _MOST_WAITS = 3
-#: One step for "bigger" or "smaller" without a number: of a slider's range, or of a number, but at least 1.
+#: One step for "bigger" or "smaller" without a number: this share of a slider's range or of a number (at least 1).
 _SHARE = 0.1
 #: A slider's handle stops short of each end of its box by this share of the box's thickness.
 _HANDLE = 0.5
@@ -171,7 +171,7 @@ class _Amount:
         slope = (-control.box.height if tall else control.box.width) / span  # pixels a unit, as far as it is known
         for _ in range(1, _MOST_POINTED):
             if abs(held - wanted) / span <= 2 / max(control.box.width, control.box.height, 1):
-                break  # two pixels off: keys are better than pointing
+                break  # within two pixels, keys are better than pointing
             x, y = _spot(control, wanted, least, span)
             before, old = place, held
             if held == first:  # a click did not move it: drag it
@@ -191,7 +191,7 @@ class _Amount:
     def _press_keys(self, control: Element, held: float, wanted: float) -> Pursuit:
         """Bring a slider to the number by keys."""
         more, less = ("up", "down") if _is_tall(control) else ("right", "left")
-        values: list[float] = []  # before each key, since the slider was at an end
+        values: list[float] = []  # before each key press, since the last jump to an end
         keys, is_from_end = 0, False
         while keys < _MOST_KEYS and not (keys > 1 and self._now.moves[-1].has("no_effect")):
             key = less if wanted <= held else more
@@ -324,7 +324,7 @@ def _wanted(goal: SetValue, amount: float | None, control: Element, held: float,
 
 
 def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool:
-    """Return whether a control has the wanted number. A slider may miss it by half of its last digit."""
+    """Return whether a control has the wanted number. A slider may miss it by half a digit, or a quarter of a step."""
     span = 0.0 if control.limits is None else control.limits[1] - control.limits[0]
     if control.role not in _SLIDERS:
         return math.isclose(held, wanted, abs_tol=1e-6)
@@ -336,7 +336,7 @@ def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool
 
 
 def _end_in_steps_of(control: Element, values: list[float], wanted: float, most: int) -> str | None:
-    """Return the key that moves the control to an end near the number: in fewer than `most` whole steps, or None."""
+    """Return the key to an end from which fewer than `most` whole steps lead to the number; None if there is none."""
     steps = [abs(one - other) for one, other in itertools.pairwise(values) if one != other]
     for end, key in zip(control.limits or (), _ENDS, strict=False):
         count = abs(wanted - end) / min(steps) if steps else most

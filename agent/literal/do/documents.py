@@ -269,7 +269,7 @@ def replace_name(now: Now, words: str, name: str) -> Steps[str]:
 
 
 def empty() -> Step:
-    """Delete the selected text. Typing may take the X11 selection, so that the field deselects its text and appends."""
+    """Return the step that deletes the selected text. Typing may take the X11 selection, and then the field appends."""
     return Step.press("Take it away.", "backspace")
 
 

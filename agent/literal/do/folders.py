@@ -43,7 +43,7 @@ _QUOTES = (r"[\"'“„«‘‚”»›]\s?", r"\s?[\"'”“»«’‘‹]")
 #: A file's size in the status bar. Folders have none there.
 _SIZE = re.compile(r"\d\s?(?:bytes?|octets?|[kmgt]i?b)\b", re.IGNORECASE)
 _MOST_WAITS = 3
-#: Nautilus accepts a name only after it has validated it, so that enter is pressed again.
+#: Nautilus accepts a name only after it has validated it, so enter may be needed again.
 _MOST_ENTERS = 3
 
 
@@ -74,7 +74,7 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
 
 
 def enter_folder(now: Now, name: str) -> Steps[Done | None]:
-    """Go to a folder: into the folder that the file manager in front shows, else to one in the home.
+    """Go to a folder: one that the file manager in front lists, or else one of that name in the home.
 
     A click would only select it. None if there is no such folder, or no file manager in front.
     """
@@ -146,7 +146,7 @@ def transfer(now: Now, goal: Transfer) -> Pursuit:
     """Move or copy something into another folder, by the file manager's clipboard."""
     parent, name = _split(goal.name, goal.where)
     folder = last_name(goal.to)
-    if _file_manager(now) is None:  # before anything is copied: a folder that is not there changes nothing
+    if _file_manager(now) is None:  # first, so that nothing is copied if the folder is missing
         yield from _to_folder(now, goal.to)
         yield from () if parent else _open_holder(now, name)
     yield from _select(now, name, parent)
@@ -245,7 +245,7 @@ def _open_holder(now: Now, name: str) -> Steps[None]:
 
 
 def _pattern(name: str) -> str:
-    """Return a pattern for the name. Thunar would match a pattern without a wildcard within names."""
+    """Return a pattern for the name. Thunar also matches a pattern without a wildcard inside longer names."""
     pattern = re.sub(r"[*?\[\]{}\\]", "?", name)
     if "?" in pattern:
         return pattern

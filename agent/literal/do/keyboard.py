@@ -187,7 +187,7 @@ def focus(now: Now, field: Element, name: str, *, main: bool = False) -> Step:
 
 
 def field_with(now: Now, text: str) -> Element | None:
-    """Return the focused field if it reports a text."""
+    """Return the focused field if it contains this text."""
     wanted = " ".join(text.split())
     fields = (one for one in now.scene.shown(REPORTED, without="") if "focused" in one.states)
     return next((one for one in fields if wanted in " ".join((one.value or "").split())), None)

@@ -43,7 +43,7 @@ class Step:
 
     @classmethod
     def select_all(cls) -> "Step":
-        """Return the step that selects a field's text. What is typed next arrives after it, so nothing is awaited."""
+        """Return the step that selects a field's text. Typed text arrives after the keys, so nothing is awaited."""
         return cls("Select what stands there, to replace it.", {"action": "key", "keys": "ctrl+a"}, until=lambda: True)
 
     @classmethod

@@ -1,7 +1,7 @@
 """Does the steps of a recipe: each target has exactly the recorded name and role, in the recorded window.
 
-What is missing is waited for and scrolled into view. Nothing that is only alike is touched unless a text model says
-that it is the same thing. A step that cannot be done ends the run with its number.
+What is missing is waited for and scrolled into view. A merely similar control is used only if a text model says that it
+is the same thing. A step that cannot be done ends the run with its number.
 """
 
 import re
@@ -123,7 +123,7 @@ def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change]
 
 
 def _is_contrary(change: Change, expected: goals.Expected) -> bool:
-    """Whether a setting that was to change became something else: a switch that was on already."""
+    """Whether a setting became something else than expected, for example because a switch was on already."""
     same = (change.kind, change.what) == (expected.kind, expected.what) == ("setting", change.what)
     return same and (change.after or "") != expected.becomes
 
@@ -148,8 +148,8 @@ def _alike(now: Now, wanted: str, found: str) -> bool:
 def _do_until(now: Now, part: Part, last: bool, following: Part | None = None) -> Pursuit:
     """Do one step. If its effect is what the following step needs, do not wait for a still screen.
 
-    This only applies if the screen lacked it before: otherwise it shows no effect, and may still move. If the action
-    was left out because its target changed meanwhile, the step begins anew, once.
+    This only applies if the screen lacked that target before: a target that was there proves no effect, and may still
+    move. If the action was left out because its target changed meanwhile, the step begins anew, once.
     """
     if following is not None and target_of(following.goal) is None:
         following = None  # no screen shows where keys will go
@@ -169,7 +169,7 @@ def _do_until(now: Now, part: Part, last: bool, following: Part | None = None) -
 def _can_begin(now: Now, part: Part) -> bool:
     """Return whether the current screen has a step's only target.
 
-    The words may not have been read yet, so a text needs a field that reports it.
+    OCR words may not have been read yet, so a typed text needs a field that reports its content.
     """
     target, types = target_of(part.goal), isinstance(part.goal, goals.Type)
     if target is None or target.picture:
@@ -212,7 +212,7 @@ def _do(now: Now, part: Part, *, last: bool) -> Pursuit:
 
 
 def _shown(now: Now, attempt: Move, last: bool) -> Pursuit:
-    """Return what an action led to. Wait for it only after the last step: the next one waits for what it needs."""
+    """Return what an action led to. Wait for it only after the last step: a next step waits for its own target."""
     if attempt.failure is not None:
         raise StuckError(attempt.failure)
     words = "No effect is to be seen yet: wait."
@@ -312,7 +312,7 @@ def _find(now: Now, target: Target, near: Sequence[str] = (), roles: frozenset[s
 
 
 def _reachable(now: Now, matches: Sequence[Element], roles: frozenset[str]) -> list[Element]:
-    """Return the elements that can be acted on. `roles` are those of fields, which are not clicked if focused."""
+    """Return the elements that can be acted on. `roles` are field roles: a focused field needs no confirmed place."""
     shown = [one for one in matches if "offscreen" not in one.states]
     typed = {one.id for one in shown if roles and "focused" in one.states}
     believed = [Found(one, 1.0) for one in shown if one.id in typed or now.finder.believes(one)]

@@ -35,7 +35,8 @@ _FAR = 34
 class Scene:
     """An outline, with the lookups that the engine needs.
 
-    `read` returns an outline of OCR words for one without elements, on first access only; `picture` the screenshot.
+    `read` returns an outline of OCR words if there are no elements; it is called once at most. `picture` returns the
+    screenshot.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Scene:
             return front.box.contains(element.box.middle)
         if element.window != front.title or (element.app and front.app and element.app != front.app):
             return False
-        # Of two windows of one title, only the place tells which one it is in.
+        # If two windows have the same title, only the position shows the element's window.
         twins = sum((one.title, one.app) == (front.title, front.app) for one in self.windows)
         return twins < 2 or front.box.contains(element.box.middle)
 

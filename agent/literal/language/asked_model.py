@@ -59,7 +59,7 @@ class BadReadingError(ValueError):
 
 
 class AskedModel:
-    """A text model that reads instructions and repairs steps of recipes. What leaves this computer is masked."""
+    """A text model that reads instructions and repairs steps of recipes. Texts to other computers are masked."""
 
     def __init__(self, endpoint: Endpoint, mask: Callable[[str], str]) -> None:
         client = client_of(endpoint)

@@ -186,7 +186,7 @@ def check_secrets(goals: Sequence[Goal]) -> None:
 
 
 def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
-    """Split "in Z, do it" into the place and the rest. The rest is "" if the next part continues."""
+    """Split "in Z, do it" into the place and the rest. The rest is "" if it is in the next part."""
     verb = re.compile(rf",? (?={lexicon.verbs()}(?![\w'’-]))", re.IGNORECASE)
     match = _PLACE.fullmatch(text)
     if match is None:

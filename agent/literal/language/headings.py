@@ -12,7 +12,7 @@ from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.numbers import amount_of
 from agent.literal.vocabulary.places import panel_names
 
-#: A name on the screen: it has a capital or is hidden, as quotations are.
+#: A name on the screen: it begins with a capital, or is a placeholder of a quotation.
 _NAME = r"[A-Z\x00\x01][^,:;>→]{0,60}?"
 _ARROW = r"(?:\s*(?:->|→|▸|»|›)\s*|\s+>\s+)"
 _PATH = re.compile(

@@ -31,7 +31,7 @@ _HARMLESS = re.compile(
     r",? (?:but|except|other)\b",
     re.IGNORECASE,
 )
-#: Verbs for switches, and the least words of their label before a clause in it.
+#: Verbs for switches, and the fewest words of a label before a clause that belongs to it.
 _SWITCHED = re.compile(r"(?:enable|disable|(?:de)?activate|(?:un)?check|(?:un)?tick|(?:turn|switch) (?:on|off)) ", re.I)
 _FROM_A_LABEL = 3
 _CLAUSE = re.compile(
@@ -39,8 +39,8 @@ _CLAUSE = re.compile(
     r"present|asked|prompted|visible|not|so|required|tomorrow|then|done|finished|ready)\b",
     re.IGNORECASE,
 )
-#: Conditions and times that are refused even if a model reads the instruction. "When" and similar words are final only
-#: at the beginning of a part: "focus windows when the mouse enters them" names a setting.
+#: Conditions and times that are refused even if a model reads the instruction. "When" and similar words are refused
+#: this way only at the beginning of a part: "focus windows when the mouse enters them" names a setting.
 _FINAL_CONDITION = re.compile(r"if|unless|in case|provided|depending|until|till|as soon as|as long as|whenever", re.I)
 
 

@@ -34,7 +34,7 @@ _MOST_OF_A_NAME = 60
 def matches(table: Table, text: str, quoted: list[str]) -> Iterator[tuple[Mapping[str, Any], Groups]]:
     """Yield the entries that fit a part of an instruction, with the arguments of their builders.
 
-    `quoted` is what is hidden in the part. Names that an argument of a phrase holds are added to it.
+    `quoted` are the texts behind the part's placeholders. Known names in a phrase's arguments are added.
     """
     says = (text,) if table == "rules" else _spellings(text, quoted)
     for spelling in says:
@@ -78,7 +78,7 @@ def _meant(groups: dict[str, str], quoted: list[str]) -> defaultdict[str, str] |
 
 
 def _hidden(argument: str, quoted: list[str]) -> str:
-    """Hide quotations and known names in an argument of a phrase, as after an article."""
+    """Hide quotations and known names in an argument of a phrase, also a name that begins with a verb."""
     argument = quotes.hide_quotes(argument, quoted) if "'" in argument else argument
     return quotes.hide_names(f"the {argument}", lexicon.names(), lexicon.beginnings(), quoted).removeprefix("the ")
 

@@ -63,7 +63,7 @@ _SPOKEN = {
     r"(?:a|one) quarter of (.+)": r"\1 / 4",
     r"(?:twice|double) (.+)": r"\1 * 2",
 }
-#: Number words, percent signs and operators of a sum, in the order in which they are written as signs.
+#: Replacements of number words, percent signs and operators of a sum by signs, in their order.
 _IN_SIGNS: Sequence[tuple[str, Callable[[re.Match[str]], str]]] = (
     (rf"\b{_IN_WORDS}\b", lambda found: f" {number_of(found[0]) or 0:.15g} "),
     (r"(?:%|percent\b) ?(of )?", lambda found: "/100*" if found[1] else "/100"),

@@ -30,7 +30,7 @@ def hide_quotes(text: str, quoted: list[str]) -> str:
     An apostrophe within a word neither opens nor closes a quotation. An unpaired mark is kept.
     """
     kept, at = "", 0
-    unpaired: set[str] = set()  # marks that nothing closes any more, so that long texts are read only once
+    unpaired: set[str] = set()  # marks without a closing mark, so that long texts are searched only once
     for opening in _OPENING.finditer(text):
         mark = opening[0]
         if opening.start() < at or mark in unpaired:

@@ -125,7 +125,7 @@ def _theme_names(languages: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
 
 @cache
 def _catalogues(desktop: Desktop, languages: tuple[str, ...]) -> tuple[Mapping[str, Sequence[str]], ...]:
-    """Return the catalogues of the desktop's packages, then those that are called like an installed application."""
+    """Return the catalogues of the desktop's packages, then those named after an installed application."""
     installed = (
         path.stem.rpartition(".")[2].casefold()
         for folder in (data_home(os.environ), *data_dirs(os.environ))

@@ -1,7 +1,8 @@
-"""Puts a report together: template, style, script, and the run's data as JSON that can be nothing but data.
+"""Puts a report together: template, style, script, and the run's data as JSON that cannot run as code.
 
-Everything that a model or a screen said goes into one JSON block in which no `<` is left, and the script puts it into
-the page as text only. The content security policy allows our own script and style by their hashes and nothing else.
+Texts of models and screens go into one JSON block in which no `<` is left, and the script shows them as text only.
+Elsewhere they are HTML-escaped. The content security policy allows our own script and style by their hashes and nothing
+else.
 """
 
 import base64
@@ -85,8 +86,8 @@ def fill_page(
         plain: what a browser without scripts shows.
         details: more of the heading, as HTML.
         style: more style, of a page that is served.
-        script: more script. It makes the page a live one, which may ask the server that it came from.
-        live: the part of a live page above the steps, as HTML.
+        script: more script, for a live page.
+        live: HTML above the steps of a live page; lets it ask its server.
     """
     style, plain_style = part("report.css") + style, part("plain.css")
     script = "".join(map(part, _SCRIPTS)) + script

@@ -2,7 +2,7 @@
 
 Candidates from likely to flexible: the family's own space; known ones (0..1000, fractions, pixels of the image as
 sent, of the screen, or after an image processor); measured scales; scales and an offset. A more flexible space must
-fit clearly better. In the end, one mark may be out of reach.
+fit clearly better. With all marks asked, one may be out of reach.
 """
 
 import math

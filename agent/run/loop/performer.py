@@ -103,7 +103,7 @@ class _Attempt:
 
     index: int
     target: Action[DesktopPoint]
-    judged: Action[DesktopPoint] | None  # the action in the policy's terms; None if it only ends something
+    judged: Action[DesktopPoint] | None  # the action in the policy's terms; None if it only releases something
     situation: Situation = UNKNOWN
     aim: Aim = Aim()  # noqa: RUF009 -- frozen
 
@@ -146,7 +146,7 @@ class Performer:
                     turn.drop(later, "left out")
                 turn.notes += [Note("left_out", str(len(left)))] if left else []
                 break
-        await self._race(self._holding.lift())  # while the model thinks, a person may type: with ctrl down, q quits
+        await self._race(self._holding.lift())  # the person may type while the model thinks: with ctrl held, q quits
         turn.notes += self._holding.take_notes()
 
     def end(self) -> None:

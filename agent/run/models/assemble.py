@@ -96,7 +96,7 @@ def _deciding_model(
     prompt: str | None,
     conceal: Conceal | None = None,
 ) -> DecidingModel:
-    """Prepare a model. One that only sees what `conceal` leaves is not told the installed applications."""
+    """Prepare a model. A model that only sees what `conceal` leaves is not told the installed applications."""
     desktop, family, facts, limits = ground.desktop, model.family, model.family.facts, model.endpoint.limits
     rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
     images = settings.history_images

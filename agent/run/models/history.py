@@ -81,7 +81,7 @@ class History:
         self._first_shown = 0
         self._current_images = 1
         self._skipped = 0
-        self.most_images: int | None = None  # of a request, the current one included, that the server takes
+        self.most_images: int | None = None  # most images that the server accepts, the current one included
         if limits.images is not None:
             self.limit_images(limits.images)
 

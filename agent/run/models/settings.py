@@ -31,7 +31,7 @@ class RunSettings:
 
     instruction: str  # the task
     dry_run: bool = False  # run the whole pipeline without touching the desktop
-    max_steps: int = 50  # maximum actions; the longest tasks of OSWorld's published runs are cut at 50
+    max_steps: int = 50  # maximum steps; the longest tasks of OSWorld's published runs are cut at 50
     #: time limit; no task of those runs takes half an hour on a local GPU
     max_seconds: float = 1800.0
     max_tokens: int | None = None  # token limit (prompt and answer, over all requests); None for no limit

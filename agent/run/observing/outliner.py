@@ -23,8 +23,8 @@ from foundation.errors import EnvironmentLacksError, MaiError
 
 #: Names the feature in the error about a missing tesseract.
 _WHO = "Reading the words of the screen"
-#: A reader that is not in use, by its languages. In a program with many runs, each then reads only what changed since
-#: the run before it.
+#: Idle readers by their languages. In a program with many runs, each run then reads only what changed since the
+#: previous run.
 _spare_readers: dict[tuple[str, ...], WordReader] = {}
 
 

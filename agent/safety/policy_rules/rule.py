@@ -145,7 +145,7 @@ _CONDITIONS: dict[str, frozenset[str]] = {
     "unless": _ON_DESKTOP | {"open", "visit", "follow"},
 }
 #: The information that each fact depends on: if it is missing, conditions on the fact count as met. All other facts
-#: follow from the run's own actions.
+#: must be known themselves.
 _TOLD_BY: dict[str, Sense] = {
     "a dialog": "places", "end of a title bar": "places", "corner of a window": "places", "unseen choice": "windows",
     "launcher": "windows", "text was lost": "windows", "all is replaced": "windows", "another window": "places",
@@ -178,7 +178,7 @@ class Rule(PolicyPart):
     keys: Some[Chord] = ()  # chords; all keys of at least one are pressed
     patterns: Patterns = ()  # searched in the typed text, or the application's or tool's name
     windows: Patterns = ()  # searched in the target window's class and title, and in “site HOST” for a page
-    elsewhere: Patterns = ()  # found in the class of no target window; titles do not count, because pages choose them
+    elsewhere: Patterns = ()  # must not be in a target window's class; titles do not count, because pages choose them
     words: Patterns = ()  # searched in the words at the target and the names of the elements there
     elements: Patterns = ()  # searched in the target element's role and name: push button Save
     buttons: Some[Button] = ()
@@ -190,7 +190,7 @@ class Rule(PolicyPart):
     unless: Facts = ()  # none of these holds
     #: Names of applications or tools that the rule exempts; * matches anything.
     excepted: Annotated[Names, Field(alias="except")] = ()
-    always: StrictBool = True  # whether the user may allow it permanently
+    always: StrictBool = True  # may be allowed for the rest of the run
 
     @model_validator(mode="after")
     def _no_idle_condition(self) -> Self:
@@ -271,7 +271,7 @@ class Rule(PolicyPart):
             return any(each.covers(caption) for each in self.unlisted)
 
         called = captions(situation, typing=typing)
-        # Each part must only look or go somewhere; where nothing else is harmless, a caption is judged as a whole.
+        # With several word lists, a caption also passes if the first list covers all its parts (they only look or go).
         parted = len(self.unlisted) > 1 and not self.asked
         looks = self.unlisted[0].covers
         return any(not is_listed(one) and not (parted and all(map(looks, parts_of(one) or [one]))) for one in called)

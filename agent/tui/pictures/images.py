@@ -145,7 +145,7 @@ Rgb: TypeAlias = tuple[int, int, int]
 PARTS: dict[Cells, tuple[int, int]] = {"halves": (1, 2), "quadrants": (2, 2), "sextants": (2, 3), "octants": (2, 4)}
 #: The four of the 16 colours that every theme keeps apart (black, two greys, white), with Rich's values for them.
 GREYS: tuple[Rgb, ...] = ((0, 0, 0), (85, 85, 85), (170, 170, 170), (255, 255, 255))
-#: Octants that were characters before there were octants (Unicode 16): quarters by rows, and single corners.
+#: Patterns of octants with characters outside the range of octants: quarters by rows, and single corners.
 _OLD_OCTANTS = {
     0x03: 0x1FB82, 0x3F: 0x1FB85, 0xC0: 0x2582, 0xFC: 0x2586, 0x14: 0x1FBE6, 0x28: 0x1FBE7,
     0x01: 0x1CEA8, 0x02: 0x1CEAB, 0x40: 0x1CEA3, 0x80: 0x1CEA0,

@@ -35,7 +35,7 @@ _CELL = (10, 20)
 
 
 def tell_colours(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Tell libraries that xterm has all colours. It takes COLORTERM away, and TERM=xterm alone means sixteen."""
+    """Tell libraries that xterm has all colours. xterm removes COLORTERM, and TERM=xterm alone means sixteen."""
     version = re.fullmatch(r"XTerm\((\d+)\)", environ.get("XTERM_VERSION", ""))
     if version is not None and int(version[1]) >= _XTERM_COLOURS and environ.get("TERM", "").startswith("xterm"):
         environ.setdefault("COLORTERM", "truecolor")

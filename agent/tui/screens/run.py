@@ -35,7 +35,7 @@ from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
 from foundation.foreign_text import harmless
 
-if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
+if TYPE_CHECKING:  # imported when the first run starts, so that the application appears sooner
     from agent.tui.translate import Translator
 
 #: Seconds within which two presses of Escape stop the run.
@@ -118,7 +118,7 @@ class RunScreen(AnsweringScreen):
         self.refresh_bindings()
 
     def action_example(self) -> None:
-        """Put the next example on the line, where nothing else is written."""
+        """Put the next example on the line, unless something else is written there."""
         examples, line = start_page.EXAMPLES, self.prompt.line
         if not line.value or line.value in examples:
             at = examples.index(line.value) + 1 if line.value else 0
@@ -178,7 +178,7 @@ class RunScreen(AnsweringScreen):
             case RunClosed():
                 if not self.view.active:  # the next one may have been started meanwhile
                     self._invite()
-            case ModelDelta():  # many a second
+            case ModelDelta():  # many per second
                 self._stale = translator.apply(report)
                 return
             case _:
@@ -229,7 +229,7 @@ class RunScreen(AnsweringScreen):
         stage.display = bool(words or hint) and not self.asking.display
         stage.update(Content.assemble(words, (hint, "$text-muted")))
         applies = (view.state, self.asking.wanted is None, self.can_undo)
-        if applies != self._applied:  # making the footer anew costs more than all the rest
+        if applies != self._applied:  # rebuilding the footer costs more than all the rest
             self._applied = applies
             self.refresh_bindings()
 

@@ -28,7 +28,7 @@ from agent.core.geometry import DesktopPoint
 from agent.safety.question_text import Line, Span, ending, excerpt, lines_of
 from agent.tui.widgets.keys import Key, flowing, motions, pale, plain_colour
 
-if TYPE_CHECKING:  # the policy's rules are read by a validation library: the first paint does not wait for it
+if TYPE_CHECKING:  # importing the policy loads a validation library, which would delay the first paint
     from agent.safety.policy import Asker
     from agent.safety.question_text import Asked
 

@@ -1,4 +1,4 @@
-"""How a run stands, in one line; and the card at its end: how it ended, what changed, and what shows that."""
+"""Shows the state of a run in one line; and the card at its end: how it ended, what changed, and the evidence."""
 
 from rich.cells import cell_len
 from textual.app import ComposeResult

@@ -154,7 +154,7 @@ def _check(options: argparse.Namespace) -> None:
 def _answer_all(
     options: argparse.Namespace, index: "Index", answers: "AnswersFile", progress: AnswerProgress
 ) -> "Outcome":
-    """Send the requests to the running server that the options name, or with --offline to one for this batch alone."""
+    """Send the requests to the server that the options name; with --offline, to a server for this batch alone."""
     from serverctl.load.batch.run import Batch
 
     defaults = {name: getattr(options, name) for name in ("system", "max_tokens", "temperature")}

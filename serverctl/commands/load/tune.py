@@ -38,8 +38,8 @@ _EPILOG = """examples:
   mai-server tune --apply          try what would help: wait until no request runs, measure, restart with the change,
                                    measure again; what is not better is taken back
 
-Your own settings are left alone unless --also-own is given. While it restarts, new requests are refused; mai-agent
-waits for the server. Exit status: 0 said or applied, 1 nothing that was tried is better, 3 no server."""
+Your own settings are left alone unless --also-own is given. While the server restarts, new requests wait. Exit status:
+0 said or applied, 1 nothing that was tried is better, 3 no server."""
 
 
 def main(arguments: list[str]) -> int:
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _read_ours(options: argparse.Namespace) -> tuple[Reading, ServerRequest]:
-    """Observe a server of ours, and return what is known of it, and its request. Raises EnvironmentLacksError."""
+    """Observe our own server. Return the input of the advice and the server's request. Raises EnvironmentLacksError."""
     folder = Folder(options.name)
     state = current_state(folder)
     if not state.is_ready:
@@ -139,7 +139,7 @@ def read(state: State, request: ServerRequest, window: Window | None, shapes: Se
     vision, edge = 0.0, settings.get("longest_edge")
     if window is not None and window.prompt_tokens:
         model = prepare(request, request.goal).plan.model
-        if settings.get("mm_processor_cache_gb") == 0:  # without it, images are not counted
+        if settings.get("mm_processor_cache_gb") == 0:  # without this cache, no images are counted
             window = replace(window, unseen_images=unseen_images(window, model, request.goal.screen, settings))
     if window is not None and window.images and window.prompt_tokens:
         picture = picture_tokens(shapes, model, edge)

@@ -1,4 +1,4 @@
-"""`mai-server plan --compare`: the same wish on several cards, side by side."""
+"""`mai-server plan --compare`: the same plan request on several cards, side by side."""
 
 import argparse
 import re
@@ -209,7 +209,7 @@ def _of_report(card: str, file: str, report: Mapping[str, Any]) -> Mapping[str, 
 def _with_measured(speed: Speed, plan: Plan, machine: Machine, measured: Sequence[Mapping[str, Any]]) -> Speed:
     """Return the latest measurement of this model and preset on this single card, or else the estimate.
 
-    A measurement that tells its precision counts only for that, without speculation and 8-bit KV cache.
+    A measurement with a stated precision counts only for that precision, without speculation and 8-bit KV cache.
     """
     plain = plan.settings.spec_method is None and plan.settings.kv_cache_dtype is None
     precisions = (None, plan.computed) if plain else (None,)

@@ -109,7 +109,7 @@ def _question(server: Endpoint) -> tuple[Point, float]:
     """Ask for some tokens about a picture, and return how long they took."""
     messages = probe.question(True, True)
     payload = {"model": server.model, "messages": messages, "max_tokens": _TOKENS, "temperature": 0}
-    for extra in ({"ignore_eos": True}, {}):  # the second for servers that are not vLLM
+    for extra in ({"ignore_eos": True}, {}):  # other servers may reject `ignore_eos`
         began = time.monotonic()
         answer = server.ask("/v1/chat/completions", payload | extra, _ASK_SECONDS)
         took = time.monotonic() - began

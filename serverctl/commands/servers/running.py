@@ -1,4 +1,4 @@
-"""What `mai-server up` does when a server with this name runs: uses or changes it; and how it reports servers."""
+"""Uses or changes the server if `mai-server up` finds it running already, and prints the ready servers."""
 
 import argparse
 from collections.abc import Iterator, Sequence

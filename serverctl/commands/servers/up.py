@@ -189,7 +189,7 @@ def _ask(question: str) -> bool:
 
 
 def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Namespace) -> int:
-    """Run the owner in this process until it ends."""
+    """Run the server's supervisor in this process to its end."""
     if len(servers) > 1:
         raise UsageError("Several servers cannot share the foreground.", "Leave --foreground out.")
     from serverctl.process.supervisor.main import supervise

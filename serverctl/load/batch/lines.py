@@ -109,7 +109,7 @@ def image_parts(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def index_requests(path: Path, *, keep_going: bool = False) -> Index:
     """Check every line and remember its place. Images must exist but are not opened.
 
-    Raises UsageError if there are no requests, and unless `keep_going` for broken lines, double ids and missing images.
+    Raises UsageError if there are no requests; without `keep_going` also for broken lines, double ids, missing images.
     """
     ids: dict[int, str] = {}
     broken: dict[str, str] = {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-#: The ids under which broken lines of the request file are reported. A corrected line has its own id.
+#: The ids of broken lines in the answers file. They are always retried, because a corrected line has another id.
 _OF_A_LINE = re.compile(r"line \d+")
 
 

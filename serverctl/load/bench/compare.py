@@ -40,7 +40,7 @@ _JUDGED = "total_ms"
 class Difference:
     """How one set of values compares with another."""
 
-    ratio: float  # its mean over the other's
+    ratio: float  # mean ratio, `other` / `first`
     low: float | None = None  # lower end of the 95 % interval of the ratio; None with too few samples
     high: float | None = None  # upper end
     verdict: Outcome | None = None  # "within noise" if the interval holds 1; None for numbers that are not judged
@@ -69,7 +69,7 @@ def compare_pairs(first: Sequence[float | None], other: Sequence[float | None], 
     beside = [sum(b - ratio * a for a, b in pairs[begin:end]) for begin, end in pairwise(cuts)]
     spread = math.sqrt(count / (count - 1) * sum(one**2 for one in beside)) / total
     half = _student(count - 1) * spread
-    # A ratio's spread is a factor: half as long and twice as long are equally far from equal.
+    # The interval of a ratio is symmetric as a factor: half and twice are equally far from 1.
     factor = math.exp(min(half / ratio, 20.0)) if ratio > 0 else 1.0
     low, high = ratio / factor, ratio * factor
     verdict: Outcome = "within noise" if low <= 1 <= high else ("lower" if high < 1 else "higher")
@@ -77,7 +77,7 @@ def compare_pairs(first: Sequence[float | None], other: Sequence[float | None], 
 
 
 def _student(freedom: int) -> float:
-    """The 95 % quantile of Student's distribution: Fisher's expansion, within 1 % from 3 degrees of freedom on."""
+    """Student's 97.5 % quantile (two-sided 95 %): Fisher's expansion, within 1 % from 3 degrees of freedom on."""
     z, d = _Z, 4.0 * freedom
     return (
         z

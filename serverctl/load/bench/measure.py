@@ -28,15 +28,15 @@ T = TypeVar("T")
 
 #: The longest wait for a piece of an answer, in seconds: the agent's own patience.
 _SILENCE_S = 300.0
-#: The server counts a request a moment after its last token was sent.
+#: Seconds to wait, because the server counts a request shortly after its last token.
 _SETTLE_S = 0.3
 #: Interval at which the delay of our own event loop is measured, seconds.
 _BEAT_S = 0.01
 
 _USAGE: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
-#: Optional parts of a request, fewer and fewer for a server that rejects them. The first asks for answers of equal
-#: length. It also keeps special tokens as text: otherwise, text after an ignored end of text would be invisible, and
-#: its time would be lost.
+#: Optional parts of a request, to try in this order until the server accepts one. The first asks for answers of equal
+#: length. It also keeps special tokens as text: otherwise, text after an ignored end-of-text token would be invisible,
+#: and its time would be lost.
 _EXTRAS: Sequence[Mapping[str, Any]] = (
     {**_USAGE, "extra_body": {"ignore_eos": True, "skip_special_tokens": False}},
     _USAGE,
@@ -77,8 +77,8 @@ async def measure(
     Other work of the machine then disturbs all of them alike. Only one server has requests at a time. If `stop` is set
     or the time is up, the reports say that they were cut.
 
-    The `part` (1, 3) sends the second third of the requests. The same `run_name` makes the same requests, which are new
-    to a server that has not seen them; None makes a new one.
+    The `part` (1, 3) sends the second third of the requests. The same `run_name` gives the same requests, which are new
+    only to a server that has not had them. None makes a new name.
 
     Raises UsageError for a server on another machine unless that is allowed, ServerDiedError with the reports if one
     died, and MaiError if one refuses this workload.
@@ -296,7 +296,7 @@ class _Bench:
         """Send one request that is not measured: it fills the caches of a warm setting, and triggers late loading."""
         sample = await (self.ask(chat, 0.0) if self.answered else self.negotiate(chat))
         if await self._check_alive(sample):
-            sample = await self.negotiate(chat)  # a hiccup while nothing is measured is worth a second try
+            sample = await self.negotiate(chat)  # retry once: nothing is measured yet
         if sample.failure is None and not self.answered:
             self.answered = True
             if self.left_out:

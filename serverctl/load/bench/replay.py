@@ -2,7 +2,7 @@
 
 A run bundle is read by its documented files (docs/records.md: `run.json`, `steps.jsonl`, `screens/`).
 The prompts are ours, in the shape of an agent's: system text, task, history of screenshots and answers, newest
-screenshot. Servers are compared by the work that a run makes, not by what a model would answer.
+screenshot. Every server gets the same work, whatever its model would have answered.
 """
 
 import json
@@ -73,7 +73,7 @@ def _step(folder: Path, entry: dict[str, Any], following: dict[str, Any] | None)
     """Read an entry as a step; the following entry gives the time of the next request."""
     images = entry.get("images") or [entry.get("image")]
     names = [image.get("file") for image in images if isinstance(image, dict)] if isinstance(images, list) else []
-    # A bundle may come from elsewhere: its names lead to its own files and nowhere else.
+    # A bundle is untrusted: use only files inside its own folder.
     files: list[Path] = []
     for name in filter(None, names):
         with suppress(OSError, ValueError, RuntimeError, TypeError):  # no text, a NUL in it, a loop of links
@@ -103,8 +103,8 @@ def _number(holder: Any, name: str) -> float:
 class Replay(Load):
     """Runs that are sent again, each by one client that waits for its answers. Raises UsageError for none.
 
-    Each repetition is new to the server from its first word and its first pixel on, as a new run is; within a run the
-    history is as warm as it was.
+    Like a new run, each repetition is new to the server, in text and pictures. Within a run, the history is as warm as
+    in the recorded run.
     """
 
     runs: tuple[Run, ...]

@@ -29,17 +29,17 @@ RATES: dict[str, str] = {
 #: How percentiles are computed, for people.
 PERCENTILES = "linear interpolation between the two nearest ranks (numpy's default)"
 
-#: Cached shares of the prompt that need a note: the chat format's first words are under 2 % of a cold prompt, and a
-#: warm prompt should come from the cache for the most part.
+#: A note is added if more than the first share of cold prompts, or less than the second share of warm prompts, was
+#: cached. The chat format's first words alone are under 2 % of a cold prompt.
 _COLD_ENOUGH, _WARM_ENOUGH = 0.02, 0.5
-#: Writing a request with a screenshot takes this program 10 to 20 ms, several at once as many times longer. A delay
-#: counts as a disturbance from this many milliseconds and this share of the mean latency on.
+#: Delays above this many milliseconds and this share of the mean latency count as a disturbance. Writing one request
+#: with a screenshot takes this program 10 to 20 ms, and several at once take a multiple of that.
 _MUCH_LAG_MS, _MUCH_OF_LATENCY = 50.0, 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Values in short, in their own unit; `n` says how much the outer percentiles can mean."""
+    """Statistics of some values, in their own unit. With a small `n`, p95 and p99 mean little."""
 
     n: int
     mean: float
@@ -55,7 +55,7 @@ class Summary:
 
 
 def summarize(values: Sequence[float]) -> Summary | None:
-    """Values in short; None if there are none."""
+    """Return statistics of the values; None if empty."""
     import numpy as np
 
     if not values:
@@ -99,7 +99,7 @@ class ServerSide:
 
     prefix_hit_rate: float | None = None  # 0 to 1, of the prompt tokens looked up in the prefix cache
     mm_hit_rate: float | None = None  # 0 to 1, of the images looked up in the multimodal cache
-    preemptions: float | None = None  # requests that were thrown out of the KV cache and computed again
+    preemptions: float | None = None  # requests that were preempted: thrown out of the KV cache and recomputed
     queue_ms: float | None = None  # mean time that a request waited to be scheduled, in milliseconds
     requests: float | None = None  # finished requests, those of other clients included
 
@@ -237,7 +237,7 @@ class Report:
     model: str  # as the server calls it
     base_url: str  # of the API
     workload: Load  # what was sent
-    run: str  # the name of this run that made its cold requests new
+    run: str  # the run's name, which makes its cold requests new to the server
     measurements: tuple[Measurement, ...]  # one for each setting, in order
     notes: tuple[str, ...] = ()  # for all of them
     cut: Cut | None = None  # why it ended early

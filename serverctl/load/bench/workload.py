@@ -21,7 +21,7 @@ Cache: TypeAlias = Literal["cold", "warm", "replayed"]
 #: Screenshots are drawn before a setting is measured: about 0.85 bytes a pixel as base64, so 3.4 GB at this limit.
 _MOST_PIXELS = 4_000_000_000
 
-#: Added to the name of a side that is compared with itself: a test of the comparison.
+#: Suffix of the second name if a server is compared with itself, as a test of the comparison.
 AGAIN = " (again)"
 
 #: Words of about one token each in the vocabularies of the Qwen models.

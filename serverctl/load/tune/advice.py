@@ -140,7 +140,7 @@ def _smaller_images(reading: Reading) -> Iterator[Advice]:
 
 
 def _more_renderers(reading: Reading) -> Iterator[Advice]:
-    """vLLM prepares one request's images at a time (renderer_num_workers is 1) however many come at once."""
+    """More threads for images: by default (renderer_num_workers is 1), vLLM prepares one request's images at a time."""
     parts = None if reading.window is None else reading.window.parts
     if parts is None or parts.share("images") < limits("changing")["much_before_the_engine"]:
         return  # the vision tower takes the time, and threads do not help it

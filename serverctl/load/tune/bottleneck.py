@@ -31,7 +31,7 @@ NAMES: Mapping[Kind, str] = {
 
 #: The share of Qwen2.5-VL's 32 vision layers that look at the whole image (config.json: fullatt_block_indexes).
 _WHOLE_IMAGE_LAYERS = {"qwen2_5_vl": 4 / 32}
-#: Text tokens of a prompt, if its images alone do not explain its length.
+#: Assumed text tokens of a prompt that is longer than images of the planned size explain.
 _TEXT_TOKENS = 2000
 #: From this share of a request's time, the preparation before the engine does more than tokenise text.
 _MORE_THAN_TEXT = 0.05
@@ -174,8 +174,8 @@ def vision_share(
 ) -> float:
     """The vision tower's part of the arithmetic of a prefill, 0 to 1.
 
-    Images and tokens are those of a mean request, `picture` the tokens of a mean picture if its size was seen; else the
-    planned screen and the pixel budget of a screenshot (None for the model's own) tell it.
+    `images` and `prompt_tokens` are those of a mean request, `picture` the tokens of a mean picture. If it is None,
+    estimate it from the planned screen, the prompt and the pixel budget `longest_edge` (None for the model's own).
     """
     vision = model.shape.vision
     if vision is None or images <= 0 or prompt_tokens <= 0:
@@ -189,7 +189,7 @@ def vision_share(
 
 
 def unseen_images(window: Window, model: Model, screen: tuple[int, int], settings: Mapping[str, Any]) -> float:
-    """Images of a mean request if nothing counts them: as many of the planned screen as its prompt has room for."""
+    """Estimate the images of a mean request if nothing counts them: as many planned screens as fit into its prompt."""
     parts, prompt = window.parts, window.prompt_tokens
     if parts is None or prompt is None or parts.images < _MORE_THAN_TEXT * (parts.whole - parts.queue):
         return 0.0

@@ -1,7 +1,7 @@
 """The trial of a change: the same load on the server before and after, compared by intervals.
 
 The load is either generated with the same averages as the observed load, or has the shapes of the clients' own
-requests, which the door noted: the sizes of texts and pictures, and which of them are equal.
+requests, as the server's door (its proxy) noted them: the sizes of texts and pictures, and which are equal.
 """
 
 import json
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from serverctl.load.bench.report import Report
 
 
-#: Sizes of a trial's screenshots after the planned screen, the largest first, for shorter prompts.
+#: Screenshot sizes to try if the planned screen's tokens exceed the prompt, the largest first.
 _SIZES = ((1280, 720), (640, 480), (320, 256))
-#: Sizes before the planned screen, if images take the time.
+#: Sizes to try before the planned screen, if images are the bottleneck.
 _LARGE = ((3840, 2160), (2560, 1440))
 
 

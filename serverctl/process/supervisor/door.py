@@ -1,4 +1,4 @@
-"""The address of a server: passes each request to its engine, and holds requests while the engine is away.
+"""The door, a server's reverse proxy: passes each request to the engine, and holds requests while the engine is away.
 
 vLLM listens on another port, which changes with every start. The door keeps the clients' port open from the first start
 to the last, so that a restart refuses nobody. A connection carries one request: the next one may need another engine.

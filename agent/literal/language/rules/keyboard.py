@@ -1,4 +1,4 @@
-"""Builders for keys, text, scrolling and waiting; and what others need of them: texts to type, and how often."""
+"""Builders for keys, text, scrolling and waiting; and helpers for other builders: texts to type, and repetitions."""
 
 import re
 from typing import Any
