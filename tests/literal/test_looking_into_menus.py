@@ -49,6 +49,21 @@ def test_a_button_that_only_a_closed_menu_has_is_found_there():
     assert ending(replies[-1]) == ("success", True)
 
 
+def test_without_a_menu_bar_the_button_of_the_applications_menu_is_opened():
+    menu_button = element("toggle button", "Open Menu", x=600, y=100, w=40)
+    item = element("menu item", "Preferences", x=600, y=130, parent=91)
+    opened = screen(menu_button, element("menu", x=590, y=120, id=91), item)
+    replies = follow("click Preferences", screen(menu_button), opened, opened)
+    assert calls(replies)[:2] == [("click", [620, 110]), ("click", [650, 140])]
+
+
+def test_preferences_of_an_application_that_is_open_are_not_its_window():
+    editor = ShownWindow("a.txt - Mousepad", "Mousepad", Region(100, 50, 900, 700), active=True)
+    item = element("menu item", "Preferences...", x=120, y=130, parent=FILE.id, window=editor.title, app=editor.app)
+    replies = follow("open the Mousepad preferences", *[screen(BAR, FILE, item, windows=(editor,))] * 2)
+    assert calls(replies)[0] == ("click", [170, 140])
+
+
 def test_what_no_menu_has_is_not_found_and_no_menu_stays_open():
     replies = follow("click Export", CLOSED, FILE_OPEN, CLOSED, view_open(), CLOSED)
     assert calls(replies)[1:4:2] == [("key", "escape"), ("key", "escape")]

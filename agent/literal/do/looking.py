@@ -3,6 +3,7 @@
 On the way it only touches navigation: windows, tabs, rows, panels and menus.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from typing import TypeVar
@@ -32,6 +33,8 @@ _MOST_WAITS = 2
 #: Roles in a target that may mean a menu item, and the most menus to open.
 _IN_MENUS = frozenset({"", "push button", "menu item", "check box", "switch", "radio button"})
 _MOST_MENUS = 10
+#: The button of an application's menu, in windows without a menu bar.
+_MENU_BUTTON = re.compile(r"(?:(?:open |main |primary |app |application )*menu)", re.IGNORECASE)
 #: Waits for a busy application to confirm an element's position.
 MOST_DOUBTS = 4
 _NOTCHES = 5
@@ -251,12 +254,13 @@ class Search:
             self._in_menus += 1
             return Step.press(f"{describe_target(target)} is not in this menu: close it.", "escape")
         bars = {one.id for one in now.scene.elements if one.role == "menu bar"}
+        roles = {"menu", "menu item"} if bars else {"push button", "toggle button"}
         menus = [
             one
-            for one in now.scene.shown({"menu", "menu item"})
-            if one.parent in bars and one.name.strip() and one.trusted
-            and "disabled" not in one.states and one.name not in self._menus
-        ]  # fmt: skip
+            for one in now.scene.shown(roles)
+            if (one.parent in bars and one.name.strip()) or (not bars and _MENU_BUTTON.fullmatch(one.name))
+            if one.trusted and "disabled" not in one.states and one.name not in self._menus
+        ]
         if not menus or self._in_menus >= _MOST_MENUS * 2:
             return None
         self._menus.append(menus[0].name)

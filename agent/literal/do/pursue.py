@@ -9,7 +9,7 @@ from agent.literal.do.known_places import known_place, page_named
 from agent.literal.do.now import Done, Now, OrGoal, Pursuit
 from agent.literal.do.toggling import Toggling
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, Open, SetValue, Target, Toggle
-from agent.literal.vocabulary.places import Place, find_dialog
+from agent.literal.vocabulary.places import Place, find_dialog, find_panel
 
 #: Each function yields the steps for a goal.
 _PURSUED: dict[type, Callable[[Now, Any], OrGoal]] = {
@@ -55,6 +55,8 @@ def _steps(now: Now, goal: Goal) -> OrGoal:
             return windows.open_it(now, Open(dialog, "application"))
         case Open(name, "settings" | "") if (page := _page(now, name)) is not None:
             return clicking.go_to(now, page)
+        case Open(name, "settings") if now.names.desktop and (dialog := find_panel(name, now.names.desktop)):
+            return windows.open_it(now, Open(dialog, "application"))
         case Click(target, "left", 1, True) if not target.inside and (page := _page(now, target.name)) is not None:
             return clicking.go_to(now, page)
         case ArrangeWindow("focus", name) if name and windows.is_tab_here(now, name):

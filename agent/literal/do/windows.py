@@ -10,6 +10,7 @@ from agent.literal.find.effects import called
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, Scene
 from agent.literal.goals import ArrangeWindow, Click, Close, CloseOthers, Open, Target
+from agent.literal.vocabulary import lexicon
 from agent.screen.outline import Element, ShownWindow
 
 _MOST_WAITS = 2
@@ -158,6 +159,10 @@ def open_it(now: Now, goal: Open) -> OrGoal:
         return (yield from clicking.click(now, Click(Target(name, inside=menu))))
     step = _in_open_menu(now, goal) or (yield from _visible_in_front(now, goal))
     running = now.scene.window_of_program(name)
+    its_own = goal.kind == "settings" and (running is not None or name.casefold() in lexicon.applications())
+    if step is None and its_own:
+        yield from open_it(now, Open(name, "application"))
+        return Click(Target("Preferences"))
     if step is None and running is not None and not goal.anew and not goal.inside:
         front = yield from raise_window(now, running)
         return Done(f"{name} is open: “{front.title}” is in front")

@@ -7,9 +7,10 @@ from functools import cache
 
 from agent.literal.goals import Target
 from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.language.table import fragment
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.lexicon import ORDINALS
-from agent.literal.vocabulary.places import known_thing
+from agent.literal.vocabulary.places import known_thing, panel_names
 
 _ORDINAL = re.compile(
     rf"(?P<word>{lexicon.either(ORDINALS)}|(?P<digits>\d{{1,2}})(?:st|nd|rd|th)) (?P<rest>.+)", re.IGNORECASE
@@ -45,6 +46,7 @@ _BOX_OF = re.compile(
 _CALLED = r"(?:(?:called|named|labell?ed|titled|that says|saying|with the (?:name|label|text)) )"
 #: Names of desktops, which give no place.
 _DESKTOPS = frozenset(("gnome", "kde", "xfce", "mate", "cinnamon", "plasma", "system", "desktop"))
+_PREFERENCES = re.compile(r" (?:preferences|settings|options)$", re.IGNORECASE)
 #: Names of the sidebar, as in file managers.
 _SIDE = re.compile(r"(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)", re.IGNORECASE)
 _HERE = frozenset(
@@ -130,6 +132,11 @@ def split_list(text: str) -> tuple[list[str], bool]:
     return items, sure
 
 
+def picks_one(text: str) -> bool:
+    """Return whether words only pick one of several things ("the first file", "other window") and name none."""
+    return re.fullmatch(fragment("picks"), text) is not None
+
+
 def place_name(part: Part, text: str) -> str:
     """Return the name of a place without the word for its kind; "" for the front window."""
     text = text.strip(" ,.")
@@ -145,6 +152,9 @@ def place_name(part: Part, text: str) -> str:
     if match := re.fullmatch(rf"{_place_words()} {_CALLED}?(?P<name>\x00\d+\x00)", bare, re.IGNORECASE):
         return part.shown(match["name"])
     shorter = re.sub(rf"^{_place_words()} of (?:the |my )?|(?:['’]s)? {_place_words()}$", "", bare, flags=re.IGNORECASE)
+    own = shorter.casefold() in lexicon.applications() and shorter.casefold() not in panel_names()
+    if own and _PREFERENCES.search(bare):  # a dialog of the application, and not its menus
+        raise NotUnderstoodError(f"I do not know the way there: say first “open the {part.shown(bare)}”.")
     return part.shown(bare if shorter.casefold() in _DESKTOPS else shorter)
 
 

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
 
-from agent.literal.vocabulary.lexicon import plain
+from agent.literal.vocabulary.lexicon import applications, plain
 from foundation.configs import config_names, load_config
 
 Desktop: TypeAlias = Literal["xfce", "gnome", "kde", "cinnamon", "mate"]
@@ -120,6 +120,15 @@ def find_dialog(name: str, desktop: Desktop, labels: Callable[[str], Iterable[st
     pages = load_config(f"places/{desktop}.toml")["pages"].values()
     alone = (page["app"] for page in pages if page.get("file") and not page.get("path"))
     return next((app for app in alone if plain(name) in map(plain, labels(app))), "")
+
+
+def find_panel(name: str, desktop: Desktop) -> str:
+    """Return the English name of the settings dialog that a short name means ("mouse"); "" for none."""
+    wanted, pages = _bare(name), load_config(f"places/{desktop}.toml")["pages"].items()
+    for key, page in pages if name.casefold() not in applications() else ():
+        if page.get("file") and not page.get("path") and wanted in map(_bare, (key, *page["app"].split(" and "))):
+            return str(page["app"])
+    return ""
 
 
 @cache

@@ -6,7 +6,7 @@ from agent.literal.goals import Calculate, Goal, MakeFolder, Rename, ReplaceText
 from agent.literal.language.rules.keyboard import text_to_type
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.table import Groups, fragment
-from agent.literal.language.targets import place_name, read_target, split_list
+from agent.literal.language.targets import picks_one, place_name, read_target, split_list
 from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.numbers import expression_of
 
@@ -21,13 +21,13 @@ _ANY_EDITOR = re.compile(
 _ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
 #: Words that begin a place or time, not a folder's name.
 _NO_NAME = re.compile(
-    r"(?:in|inside|within|on|under|at|for|with|and|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
+    r"(?:in|inside|within|on|under|at|for|of|with|and|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
 )
 #: Words that are rare in unquoted names and usually give a place, a manner or another action, or begin a description.
 _SAYS_MORE = re.compile(
     r"(?-i:^(?:the|an?|another|some|any|same|its|their|this|that|these|those|one of|something) \S)"
     r"|(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
-    r"|it|my|your|where|which|that|because)(?:\s|$)",
+    r"|it|my|your|where|which|that|because|and)(?:\s|$)|,",
     re.IGNORECASE,
 )
 _VAGUE = re.compile(
@@ -81,11 +81,14 @@ def _transfer(part: Part, match: Groups) -> list[Goal] | None:
     folder = it or _where(part, to) or "~"
     _file_name(part, it or re.sub(r"^(?:the|my) ", "", to, flags=re.IGNORECASE))
     copy = match["verb"].casefold() == "copy"
-    return [Transfer(_file_name(part, bare), folder, _where(part, place, home="~"), copy) for bare, _ in named]
+    return [Transfer(_named(part, item), folder, _where(part, place, home="~"), copy) for _, item in named]
 
 
 def _replace_text(part: Part, match: Groups) -> list[Goal] | None:
     old, new = part.quotation(match["old"]) or "", part.quotation(match["new"]) or ""
+    editors = ("", "text", "document", "file", *lexicon.config()["applications"]["editors"])
+    if place_name(part, match["editor"]).casefold() not in editors:
+        return None
     return [ReplaceText(old, new, all=bool(match["all"] or match["everywhere"]))] if old else None
 
 
@@ -129,7 +132,7 @@ def _where(part: Part, text: str, home: str = "") -> str:
 
 def _without_kind(text: str) -> str:
     bare = _ARTICLE.sub("", text.strip())
-    bare = re.sub(rf"^{_KIND} (?={fragment('named')}|\S){fragment('named')}?", "", bare, count=1, flags=re.IGNORECASE)
+    bare = re.sub(rf"^{_KIND} (?={fragment('named')}|\S){fragment('named')}?", "", bare, count=1)  # no "File System"
     return re.sub(rf" (?:{fragment('folder')}|file)$", "", bare, flags=re.IGNORECASE)
 
 
@@ -145,7 +148,11 @@ def _file_name(part: Part, text: str) -> str:
 def _named(part: Part, text: str) -> str:
     """Return the name of a file or folder; "it" is the last one."""
     bare = _without_kind(text)
-    return read_target(part, bare).name if bare.casefold() in _IT else _file_name(part, bare)
+    if bare.casefold() in _IT:
+        return read_target(part, bare).name
+    if bare != text and picks_one(bare):  # "the old file", but not "old"
+        raise NotUnderstoodError(f"I do not know which “{part.shown(text)}” is meant: say its name.")
+    return _file_name(part, bare)
 
 
 def _with_place(text: str, words: str = r"in|inside|within|on(?= the| my)|under|from") -> tuple[str, str]:

@@ -66,6 +66,8 @@ def _type(part: Part, match: Groups) -> list[Goal] | None:
     if not typed:
         raise NotUnderstoodError("I do not understand what to type.")
     into = read_target(part, match["into"]) if match["into"] else None
+    if into is not None and into.ordinal and re.search(r"\bline\b", match["into"]):
+        raise NotUnderstoodError(f"I type where the cursor is, and cannot go to {part.shown(match['into'])}.")
     return [Type(typed, into, replace=match["verb"].casefold().startswith(("replace", "fill")))]
 
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from agent.literal.goals import ArrangeWindow, Choose, Click, Close, CloseOthers, Goal, Open, Target, Toggle
 from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, Part
 from agent.literal.language.table import Groups, fragment
-from agent.literal.language.targets import place_name, read_target, split_list
+from agent.literal.language.targets import picks_one, place_name, read_target, split_list
 from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.places import is_switch, panel_names
 
@@ -18,9 +18,9 @@ _SETTINGS = "settings|preferences|options|configuration|settings panel|settings 
 _CALLED = r"(?:(?:called|named) )?"
 #: Words for the kind of a thing to open.
 _KINDS: dict[str, _Kind] = {
+    rf"(?:{_SETTINGS}) (?:for|of|about) (?:the |my )?(?P<name>.+)|(?P<before>.+) (?:{_SETTINGS})": "settings",
     rf"(?-i:folder|directory) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:folder|directory)": "folder",
     rf"(?-i:text )?(?-i:file|document) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:file|document)": "file",
-    rf"(?:{_SETTINGS}) (?:for|of|about) (?:the |my )?(?P<name>.+)|(?P<before>.+) (?:{_SETTINGS})": "settings",
     rf"(?-i:{_APPLICATION}) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})": "application",
 }
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
@@ -51,7 +51,10 @@ _COMMAND = re.compile(
     r"[|;<>$]|&&|^(?:sudo|rm|bash|sh|curl|wget)\b|^(?:the )?(?:command|script|following)\b", re.IGNORECASE
 )
 _FRONT = re.compile(
-    r"(?:it|this|that|the|current|active|front|window|dialog|dialogue|box|one|open|message|popup| )+", re.IGNORECASE
+    r"(?:(?:it|this|that|the|current|active|front|open)(?: |$))*"
+    r"(?:(?:window|dialog|dialogue|box|message|popup)(?: |$))*"
+    r"(?:(?<=this )one|(?<=that )one|(?<=current )one|(?<=front )one)?(?: ?(?:in|at the) front| ?on top)?",
+    re.IGNORECASE,
 )
 
 
@@ -111,7 +114,7 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
         return Open(part.shown(dialog["name"]), "settings", place)
     for pattern, kind in _KINDS.items():
         if match := re.fullmatch(pattern, bare, re.IGNORECASE):
-            name = part.shown(match["name"] or match["before"])
+            name = re.sub("['’]s?$", "", part.shown(match["name"] or match["before"]))
             return Open(name, kind, place, anew and kind == "application")
     if part.quotation(bare) is None and _COMMAND.search(shown):
         raise FinalRefusalError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
@@ -214,4 +217,11 @@ def _window(part: Part, text: str) -> str:
         return part.it if part.it_is_open and re.fullmatch(r"it|this|that", text, re.IGNORECASE) else ""
     text = re.sub(r"['’]s? (?:window|dialog(?:ue)?)$", "", text, flags=re.IGNORECASE)  # "the text editor's window"
     around = rf" (?:{_APPLICATION}|dialog|dialogue|folder)$|^(?:window|application|app|program) (?:called |named )?"
-    return re.sub(around, "", read_target(part, text, kinds=False).name, flags=re.IGNORECASE)
+    target = read_target(part, text, kinds=False)
+    name = re.sub(around, "", target.name, flags=re.IGNORECASE)
+    if picks_one(target.name) and target.inside and not target.ordinal:  # "the window of the calculator"
+        return target.inside
+    unclear = not name or (name.islower() and picks_one(name)) or target.ordinal or target.inside or target.under
+    if unclear and "\x00" not in text:
+        raise NotUnderstoodError(f"I do not know which window “{part.shown(text)}” is: say what it is called.")
+    return name
