@@ -42,14 +42,16 @@ def main(argv: Sequence[str]) -> int:
         name: value for name, value in vars(arguments).items() if name in names and value is not None
     }
     from agent.mcp.server import DesktopTools, build_server, serve_http
+    from agent.mcp.standard_input import StandardInput
     from foundation.stray_output import stray_output_kept
 
     server = build_server(DesktopTools(options))
     if arguments.http is None:
         if is_terminal("output"):
             remark("This speaks MCP on standard input and output; a host starts it. See mai-agent mcp --help.")
-        asyncio.run(server.run_stdio_async())
-        return ExitStatus.DONE
+        with StandardInput() as standard_input:
+            asyncio.run(server.run_stdio_async())
+        return standard_input.status
     try:
         listening = socket.create_server(("127.0.0.1", arguments.http))
     except OSError as error:

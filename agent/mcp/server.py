@@ -7,6 +7,7 @@ import asyncio
 import io
 import json
 import secrets
+import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -144,7 +145,7 @@ class DesktopTools:
     async def undo(self, run: str, context: "Context[Any, Any]") -> Any:
         """Put back the settings and files that a run changed, after asking the person. `run` is its name, or "last"."""
         if Path(run).name != run:
-            raise UsageError(f"{run!r} is not the name of a run.", "The resource runs lists them.")
+            raise ToolError(f"{run!r} is not the name of a run: the resource runs lists them.")
 
         async def work(call: Call) -> list[str]:
             async with self._turn(call):
@@ -198,6 +199,9 @@ class DesktopTools:
                 yield self._desktop
             except MaiError as error:
                 raise ToolError(str(error)) from error
+            except (KeyboardInterrupt, SystemExit) as error:  # the signal that stopped the run is meant for the server
+                signal.raise_signal(signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM)
+                raise ToolError("The server is stopped.") from None
             finally:
                 self._call = None
 

@@ -282,3 +282,24 @@ def test_http_is_answered_with_the_token_and_from_this_host_only(over_http: str)
     assert status(Authorization="Bearer sesame") == 200
     assert status(Authorization="Bearer sesame", Origin="http://evil.example") == 403
     assert status(Authorization="Bearer sesame", Host="evil.example") == 421
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("called", [False, True])
+def test_a_signal_ends_it_while_its_host_holds_standard_input(tmp_path: Path, number: int, called: bool) -> None:
+    words = [sys.executable, "-m", "agent", "mcp", "--sandbox", "--engine", "literal", "--runs", str(tmp_path)]
+    server = subprocess.Popen(words, env=environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    call = {"name": "do", "arguments": {"instruction": "wait 30 seconds"}}
+    says = [{"id": 1, "method": "initialize", "params": client}, {"method": "notifications/initialized"}]
+    says += [{"id": 2, "method": "tools/call", "params": call}] if called else []
+    for one in says:
+        print(json.dumps({"jsonrpc": "2.0"} | one), file=server.stdin, flush=True)
+    server.stdout.readline()
+    end = time.monotonic() + 30
+    while called and not list(tmp_path.glob("*/events.jsonl")) and time.monotonic() < end:
+        time.sleep(0.1)
+    server.send_signal(number)
+    assert server.wait(20) == 128 + number
