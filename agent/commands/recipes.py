@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from agent.commands.arguments import add_options, add_recorded_run, check_sandbox, open_own_desktop, recorded_run
@@ -10,6 +11,7 @@ from agent.commands.run import add_run_options, execute, with_event
 from agent.settings import load_settings, runs_dir
 from foundation.command_line import Parser, plain_text
 from foundation.errors import ExitStatus, MaiError, UsageError
+from foundation.files import cannot_write
 from foundation.foreign_text import on_one_line
 from foundation.printing import counted, put, put_json, put_text, remark
 from foundation.stray_output import stray_output_kept
@@ -47,7 +49,12 @@ def record_main(argv: Sequence[str]) -> int:
     from agent.recipes.files import check_free
     from agent.record.read import read_bundle
 
-    check_free(options.name, replace=options.replace)
+    pairs(options.param)
+    path = check_free(options.name, replace=options.replace)
+    try:  # now, and not after the demonstration
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise cannot_write(path, error) from error
     return _keep(read_bundle(_record(options)), options)
 
 
@@ -102,7 +109,7 @@ def _keep(bundle: "Bundle", options: argparse.Namespace) -> int:
         put_json({"name": options.name, "path": str(path), "recipe": _as_json(recipe)})
         return 0
     put_text(recipe.text)
-    put(f"saved as {path}", f"do it again: mai-agent do {options.name}{_asked(recipe)}")
+    put(f"saved as {path}", f"do it again: mai-agent do {quote(options.name)}{_asked(recipe)}")
     return 0
 
 

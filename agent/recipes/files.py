@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from agent.recipes.recipe import (
+    VERSION,
     ClickStep,
     CloseStep,
     Expectation,
@@ -109,7 +110,11 @@ def read_recipe(text: str, source: str) -> Recipe:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
             raise UsageError(f"{source} is empty.", "docs/recipes.md shows a recipe.")
-        return Recipe.model_validate(_plain(node, set()))
+        data = _plain(node, set())
+        version = str(data.get("version", "")) if isinstance(data, dict) else ""
+        if version.isdecimal() and int(version) > VERSION:
+            raise UsageError(f"{source} was made by a newer mai-agent (version {version}).", "Update this one.")
+        return Recipe.model_validate(data)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
         raise UsageError(f"{source}{line}: {error.problem}.", "docs/recipes.md shows a recipe.") from error

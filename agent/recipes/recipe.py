@@ -14,7 +14,7 @@ from foundation.errors import UsageError
 
 #: The version of the files that this program writes and reads.
 VERSION = 1
-_PARAMETER = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
+PARAMETER = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 
 
 class _Model(BaseModel):
@@ -189,7 +189,7 @@ class Recipe(_Model):
     def _uses_its_parameters(self) -> "Recipe":
         used = _named_in(self.model_dump_json(exclude={"parameters"}))
         for name in self.parameters:
-            if not _PARAMETER.fullmatch(name):
+            if not PARAMETER.fullmatch(name):
                 raise ValueError(f"a parameter cannot be called {name!r}: use letters, digits and _")
             if name not in used:
                 raise ValueError(f"no step uses the parameter {{{name}}}")

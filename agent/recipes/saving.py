@@ -16,7 +16,7 @@ from agent.core.geometry import DesktopPoint, Region, Size
 from agent.core.roles import role_group
 from agent.literal.goals import DESKTOP
 from agent.literal.vocabulary.lexicon import letters_of
-from agent.recipes.recipe import VERSION, Recipe
+from agent.recipes.recipe import PARAMETER, VERSION, Recipe
 from agent.record.read import Bundle
 from agent.record.records import BoxRecord
 from agent.record.redactor import MASK, Redactor
@@ -103,6 +103,11 @@ def recipe_of(bundle: Bundle, parameters: Mapping[str, str]) -> Recipe:
         raise UsageError("That was a dry run: it did nothing that could be done again.", "Save a run that was done.")
     if bundle.outcome not in ("done", "unverified"):
         raise UsageError(f"That run was not done (it is {bundle.outcome}).", "Save a run that reached its end.")
+    if run.recorded is not None and len(bundle.steps) != run.recorded:
+        raise UsageError(
+            f"The record of that run is damaged: {len(bundle.steps)} of its {run.recorded} steps can be read.",
+            "Do the task again, and save that run.",
+        )
     joined = _joined(_kept(list(_deeds(bundle))))
     steps = [_step(deeds, after) for deeds, after in zip(joined, [*joined[1:], []], strict=False)]
     if not steps:
@@ -378,6 +383,8 @@ def _filled(data: _Json, of: Mapping[str, str]) -> _Json:
 def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
     """Replace texts with parameters, and masked texts with secret ones."""
     kept: _Json = {name: {"default": text} for name, text in parameters.items()}
+    if wrong := [name for name in parameters if not PARAMETER.fullmatch(name)]:
+        raise UsageError(f"A parameter cannot be called {wrong[0]!r}.", "Use letters, digits and _.")
     typed = [step["type"] for step in data["steps"] if "type" in step]
     for name, text in parameters.items():
         if not text or not any(text in step["text"] for step in typed):

@@ -4,6 +4,7 @@ A recorded run can be masked later: texts that a person names, and secrets that 
 """
 
 import json
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agent.events.run_events import SCHEMA
 from agent.record.redactor import Redactor
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
@@ -21,6 +23,9 @@ from foundation.files import write_atomically
 from foundation.foreign_text import json_text
 from foundation.processes import has_run_since
 from foundation.stray_output import LOG_NAME
+
+#: Characters of a folder's name that tell its second: 20261127-225200.
+_SECOND = 15
 
 
 class Bundle:
@@ -64,9 +69,12 @@ class Bundle:
 def read_bundle(path: Path) -> Bundle:
     """Return the bundle in a folder. Raises UsageError if there is none."""
     try:
-        return Bundle(path, RunRecord.read(_from_json((path / "run.json").read_text(encoding="utf-8"))))
+        run = RunRecord.read(_from_json((path / "run.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a run ({error}).", "`mai-agent runs` lists the runs.") from error
+    if run.format > SCHEMA:
+        raise UsageError(f"{path} was recorded by a newer mai-agent (format {run.format}).", "Update this one.")
+    return Bundle(path, run)
 
 
 def list_bundles(runs: Path, most: int | None = None) -> list[Bundle]:
@@ -96,7 +104,14 @@ def find_bundle(runs: Path, name: str) -> Bundle:
 
 
 def _folders(runs: Path) -> list[Path]:
-    return sorted(path for path in runs.iterdir() if (path / "run.json").is_file()) if runs.is_dir() else []
+    """Return the folders of runs, oldest first. Names tell only the second, so the files decide within one."""
+    found: list[tuple[str, int, Path]] = []
+    for path in runs.iterdir() if runs.is_dir() else ():
+        with suppress(OSError):
+            status = (path / "run.json").stat()
+            if stat.S_ISREG(status.st_mode):
+                found.append((path.name[:_SECOND], status.st_mtime_ns, path))
+    return [path for _, _, path in sorted(found)]
 
 
 def _read_steps(path: Path) -> Iterator[StepRecord]:

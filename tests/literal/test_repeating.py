@@ -378,12 +378,13 @@ def test_a_text_that_was_typed_into_an_empty_page_goes_into_no_other_text():
     assert "type" in actions(follow(page(""), page("good day"), parts=[part]))
 
 
-def test_what_is_no_number_is_not_typed_as_one():
-    count = element("spin button", "Count", y=200, w=120, value="4", states={"editable", "focused"})
-    part = Part(Type("abc", Target("Count", "spin button", inside="Settings"), replace=True))
+@pytest.mark.parametrize(("text", "why"), [("abc", "“abc” is no number"), ("500", "it takes 1 to 100, not 500")])
+def test_what_a_number_field_does_not_take_is_not_typed(text, why):
+    count = element("spin button", "Count", y=200, w=120, value="4", limits=(1, 100), states={"editable", "focused"})
+    part = Part(Type(text, Target("Count", "spin button", inside="Settings"), replace=True))
     replies = follow(screen(count), stays=True, parts=[part])
     assert "type" not in actions(replies)
-    assert "“abc” is no number" in said(replies)
+    assert why in said(replies)
 
 
 def test_a_setting_that_became_something_else_is_told():

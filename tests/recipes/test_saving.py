@@ -209,6 +209,7 @@ def test_what_was_done_becomes_steps(actions, steps):
         (bundle(key("enter"), act(DRAG)), "Step 2 .* is no step of a recipe"),
         (bundle(key("enter"), outcome="gave_up"), "was not done"),
         (bundle(key("enter"), dry_run=True), "dry run"),
+        (bundle(key("enter"), recorded=2), "damaged: 1 of its 2 steps can be read"),
         (bundle(), "did nothing"),
     ],
 )  # fmt: skip
@@ -301,6 +302,8 @@ def test_typed_texts_become_parameters_everywhere():
     assert [one.expected.what for one in recipe.expect] == ["~/{title}.txt", "dconf /a"]
     with pytest.raises(UsageError, match="typed no 'Milk'"):
         recipe_of(run, {"title": "Milk"})
+    with pytest.raises(UsageError, match="cannot be called 'a b'"):
+        recipe_of(run, {"a b": "Bread"})
 
 
 def test_a_parameter_replaces_words_and_no_letters_of_names_keys_and_other_values():

@@ -107,6 +107,19 @@ def test_every_action_and_image_of_a_step_is_recorded_with_what_became_of_it(tmp
     assert (only.executed, only.approval, only.image) == (True, None, only.images[0])
 
 
+def test_runs_of_one_second_are_listed_as_they_ended_and_a_newer_format_is_refused(tmp_path: Path) -> None:
+    for moment, name in enumerate(("20261127-225200-write-b", "20261127-225200-open-a", "20261127-225159-z"), 1):
+        file = tmp_path / name / "run.json"
+        file.parent.mkdir()
+        file.write_text('{"instruction": "x"}')
+        os.utime(file, (moment, moment))
+    assert [one.path.name[9:] for one in list_bundles(tmp_path)] == ["225200-open-a", "225200-write-b", "225159-z"]
+    assert find_bundle(tmp_path, "last").path.name == "20261127-225200-open-a"
+    file.write_text('{"format": 99}')
+    with pytest.raises(UsageError, match="by a newer mai-agent"):
+        read_bundle(file.parent)
+
+
 def test_the_list_of_runs_reads_no_step_of_a_run_that_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = record(tmp_path / "whole", run_of(3))
     cut = record(tmp_path / "cut", run_of(3)[:-1])

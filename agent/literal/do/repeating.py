@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 
 from agent.core.changes import Change
 from agent.literal import goals
@@ -22,6 +23,7 @@ from agent.literal.find.recorded import Recorded, is_same
 from agent.literal.find.scene import FIELDS
 from agent.literal.goals import DESKTOP, Part, Question, Target, target_of, with_target
 from agent.literal.language.wording import describe_goal, describe_target
+from agent.literal.vocabulary.numbers import number_of
 from agent.screen.outline import Element
 
 #: Most waits for a missing target or window, most waits while the front window reports no elements, and seconds of
@@ -272,6 +274,9 @@ def _type_into(now: Now, goal: goals.Type, near: Sequence[str]) -> Pursuit:
     if found.role == "spin button":  # it reports the number only when it loses the focus, in a later step
         if not any(map(str.isdigit, goal.text)):
             raise StuckError(f"“{goal.text}” is no number")
+        number, (least, most) = number_of(goal.text), found.limits or (-inf, inf)
+        if number is not None and not least <= number <= most:
+            raise StuckError(f"it takes {least:g} to {most:g}, not {goal.text}")
         if goal.replace:
             yield Step.select_all()
         typed = yield Step.type(f"Type {goal.text}.", goal.text, main=True)
