@@ -34,9 +34,18 @@ def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
 
 
 def write_file(path: Path, data: bytes | str, mode: int = 0o600) -> None:
-    """Replace a file as `write_atomically` does. Raises EnvironmentLacksError."""
+    """Replace a file that a person named, as `write_atomically` does. Raises EnvironmentLacksError.
+
+    What a link points to is replaced, and not the link. A device or a pipe is written to.
+    """
     try:
-        write_atomically(path, data, mode)
+        target = path.resolve()
+        if target.is_dir():
+            raise IsADirectoryError
+        if target.exists() and not target.is_file():
+            target.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
+        else:
+            write_atomically(target, data, mode)
     except OSError as error:
         raise cannot_write(path, error) from error
 

@@ -7,7 +7,7 @@ open the link for watchers.
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -65,7 +65,7 @@ def make_app(live: Live, door: Door) -> ASGIApp:
     return _Guard(
         Starlette(
             routes=[
-                Route("/open", routes.open),
+                _OnlyGet("/open", routes.open),
                 Route("/", routes.page),
                 Route("/data", routes.data),
                 Route("/events", routes.events),
@@ -76,6 +76,14 @@ def make_app(live: Live, door: Door) -> ASGIApp:
         ),
         door,
     )
+
+
+class _OnlyGet(Route):
+    """A route without HEAD, which previews of links send: it would use up a link that works once."""
+
+    def __init__(self, path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> None:
+        super().__init__(path, endpoint)
+        self.methods = {"GET"}
 
 
 class _Guard:

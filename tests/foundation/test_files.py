@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from foundation.files import read_json_object, write_atomically
+from foundation.errors import EnvironmentLacksError
+from foundation.files import read_json_object, write_atomically, write_file
 
 
 def test_a_file_is_replaced_whole_and_is_its_owners_only(tmp_path: Path) -> None:
@@ -17,6 +18,22 @@ def test_a_file_is_replaced_whole_and_is_its_owners_only(tmp_path: Path) -> None
     assert path.read_text(encoding="utf-8") == "new: ü"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_a_person_names_may_be_a_link_or_a_pipe_and_stays_one(tmp_path: Path) -> None:
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to("far")
+    write_file(link, "new")
+    assert (tmp_path / "far").read_text() == "new"
+    assert link.is_symlink()
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(pipe, "new")
+    assert os.read(reading, 10) == b"new"
+    os.close(reading)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    with pytest.raises(EnvironmentLacksError, match="is a folder"):
+        write_file(Path(), "new")
 
 
 def test_what_cannot_be_written_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:

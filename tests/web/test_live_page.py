@@ -74,6 +74,10 @@ def test_the_persons_link_works_once_and_the_watchers_link_for_all(page: Page) -
     assert other.get("/open", params={"key": page.door.once}).status_code == 403
     assert other.get("/open", params={"key": page.door.watch}).status_code == 200
     assert other.get("/open", params={"key": ""}).status_code == 403
+    door = Door()
+    previews = TestClient(make_app(page.live, door), base_url=BASE)
+    assert previews.head("/open", params={"key": door.once}).status_code == 405, "as previews of links send it"
+    assert previews.get("/open", params={"key": door.once}, follow_redirects=False).status_code == 303
     assert page.person.get("/data").json()["live"]["decides"] is True
     assert page.watcher.get("/data").json()["live"]["decides"] is False
 
