@@ -92,11 +92,13 @@ class AsyncDesktop:
         self._stop.stop("the desktop is closed")
         with suppress(Exception):
             await self._ended()
-        if self._eye is not None:
-            await self._looking.call(self._eye.close)
+        try:
+            if self._eye is not None:
+                await self._looking.call(self._eye.close)
+        finally:  # also if the display is gone
             self._eye = None
-        self._looking.end(lambda: None)
-        await asyncio.to_thread(self._workplace.__exit__)
+            self._looking.end(lambda: None)
+            await asyncio.to_thread(self._workplace.__exit__)
 
     def stop(self, reason: str = "the program asked for it") -> None:
         """Stop the run under way at once, from any thread. Its result has the outcome "stopped"."""
@@ -125,6 +127,7 @@ class AsyncDesktop:
 
     async def do(self, instruction: str) -> Result:
         """Do what a sentence says, with the chosen engine. Raises MaiError if the run cannot begin."""
+        _check_named("The instruction", instruction)
         return await self._run(instruction, None)
 
     async def repeat(self, name: str, /, **values: str) -> Result:
@@ -139,6 +142,8 @@ class AsyncDesktop:
         Raises UsageError: nothing was recorded that could be undone.
         """
         self.check_open()
+        if not isinstance(result, Result):
+            raise UsageError("What to undo is not the result of a run.", "Pass what `do` or `click` returned.")
         if result.bundle is None:
             raise UsageError("This run was not recorded.")
         async with self._turn:
@@ -159,7 +164,8 @@ class AsyncDesktop:
         seen = await self._look_until(lambda look: look.find(name, role, window) is not None, within)
         if (found := seen.find(name, role, window)) is None:
             description = f"{role or 'element'} “{name}”"
-            raise NotSeenError(f"No {description} appeared within {within:g} s; there: {seen.listed(_MOST_LISTED)}")
+            there = seen.listed(_MOST_LISTED, role)
+            raise NotSeenError(f"No {description} appeared within {within:g} s; there: {there}")
         return found
 
     async def expect_gone(self, name: str, role: str = "", window: str = "", within: float = 5.0) -> None:
@@ -194,6 +200,7 @@ class AsyncDesktop:
 
     async def press(self, chord: str) -> Result:
         """Press keys, such as "ctrl+s". Raises NotDoneError, and UsageError for an unknown key."""
+        _check_named("What to press", chord)
         try:
             keys = keys_of(chord)
         except UnknownKeyError as error:
@@ -211,6 +218,7 @@ class AsyncDesktop:
 
     async def set(self, control: str, value: "str | bool | float") -> Result:
         """Switch a control on or off, set its number, or choose one of its values. Raises NotDoneError."""
+        _check_named("What to set", control)
         target = Target(control)
         goal: Goal
         match value:
@@ -218,8 +226,10 @@ class AsyncDesktop:
                 goal = Toggle(target, value)
             case str():
                 goal = Choose(value, target)
-            case _:
+            case int() | float():
                 goal = SetValue(target, float(value))
+            case _:
+                raise UsageError(f"A control cannot be set to a {type(value).__name__}.", "True, a text or a number.")
         return await self._act(f"set {control!r} to {value!r}", goal)
 
     async def _act(self, words: str, *goals: Goal) -> Result:
@@ -304,7 +314,9 @@ def _undone(bundle: Path) -> tuple[str, ...]:
     return tuple(f"{item.change.what}: {words}" for item, words in left)
 
 
-def _check_named(what: str, text: str) -> None:
+def _check_named(what: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise UsageError(f"{what} is a {type(text).__name__}, and not a text.")
     if not text:
         raise UsageError(f"{what} is empty.")
 
@@ -346,6 +358,7 @@ class Desktop:
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
+        self._desktop.check_open()
         self._wait(self._desktop.__aenter__)
         return self
 
@@ -359,9 +372,10 @@ class Desktop:
         self.close()
 
     def close(self) -> None:
-        """End what runs, close the connections, and end a sandbox."""
-        with self._runner:
-            self._runner.run(self._desktop.close())
+        """End what runs, close the connections, and end a sandbox; nothing if that was done."""
+        if not self._desktop.closed:
+            with self._runner:
+                self._runner.run(self._desktop.close())
 
     def stop(self) -> None:
         """Stop the run under way at once, from any thread. Its result has the outcome "stopped"."""

@@ -9,7 +9,7 @@ from agent.core.changes import Change
 from agent.literal.find.finder import kinds_of
 from agent.literal.vocabulary.lexicon import plain
 from agent.screen.outline import Element, ShownWindow
-from foundation.errors import MaiError
+from foundation.errors import MaiError, UsageError
 
 
 class NotDoneError(MaiError):
@@ -72,18 +72,20 @@ class Look:
     lacks: str = ""  # why elements are missing, "" if none are
 
     def find_all(self, name: str, role: str = "", window: str = "") -> list[Element]:
-        """Return the elements of a name, exact matches first, then those that contain it.
+        """Return the elements of a name, exact matches first, then those that contain its words.
 
         Case, accents and punctuation around words do not count. `role` is an AT-SPI role, where "button" and the like
-        mean their whole kind. `window` is a part of the title.
+        mean their whole kind. `window` is a part of the title. Raises UsageError for an empty name without a role.
         """
-        wanted, kinds = plain(name), kinds_of(role)
+        if not isinstance(name, str) or (not name and not role):
+            raise UsageError("What to find has no name.", "Name the element in a text, or its role.")
+        kinds = kinds_of(role)
         fitting = [
             (rank, element)
             for element in self.elements
             if (not role or element.role in kinds)
             and plain(window) in plain(element.window)
-            and (rank := _rank(wanted, element)) is not None
+            and (rank := _rank(name, element)) is not None
         ]
         return [element for _, element in sorted(fitting, key=lambda one: one[0])]
 
@@ -91,15 +93,18 @@ class Look:
         """Return the best element of a name; None if there is none."""
         return next(iter(self.find_all(name, role, window)), None)
 
-    def listed(self, most: int) -> str:
-        """Return the first elements in words, those of the front window first."""
-        front = next((window.title for window in self.windows if window.active), None)
-        ordered = sorted(self.elements, key=lambda element: element.window != front)
-        return ", ".join(element.words for element in ordered[:most]) or self.lacks or "nothing"
+    def listed(self, most: int, role: str = "") -> str:
+        """Return the first elements in words, those of the role and then of the front window first, and what lacks."""
+        front, kinds = next((window.title for window in self.windows if window.active), None), kinds_of(role)
+        ordered = sorted(self.elements, key=lambda one: (bool(role) and one.role not in kinds, one.window != front))
+        words = ", ".join(element.words for element in ordered[:most]) or "nothing"
+        more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
+        return f"{words}{more}{f' ({self.lacks})' if self.lacks else ''}"
 
 
-def _rank(wanted: str, element: Element) -> int | None:
-    texts = [plain(text) for text in (element.name, element.label, element.value or "") if text]
-    if wanted in texts:
+def _rank(name: str, element: Element) -> int | None:
+    wanted = plain(name) or name  # a name may be nothing but a sign: "+"
+    texts = [plain(text) or text for text in (element.name, element.label, element.value or "") if text]
+    if not wanted or wanted in texts:
         return 0
-    return 1 if any(wanted in text for text in texts) else None
+    return 1 if any(f" {wanted} " in f" {text} " for text in texts) else None

@@ -14,13 +14,17 @@ from stubs.display import forget_pyautogui
 from stubs.endpoint import MODEL, FakeEndpoint, act, say
 
 import mai_agent
+from agent.api.results import Look
+from agent.core.geometry import Region
 from agent.events.run_events import Acted, Event
 from agent.record.read import read_bundle
+from agent.screen.outline import Element
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
 
 
+NAMES = ("11 notes", "1 note, unsaved", "1 note", "+")
 answer = Mock(return_value=False)
 
 
@@ -135,15 +139,37 @@ def test_within_an_event_loop_the_waiting_desktop_says_which_to_use() -> None:
 def test_a_closed_desktop_says_so() -> None:
     desk = mai_agent.sandbox(sandbox_size="800x600")
     desk.close()
+    desk.close()
+    with pytest.raises(mai_agent.MaiError, match="closed"), desk:
+        pass
     for use in (desk.look, lambda: desk.click("Save"), lambda: desk.expect("Save")):
         with pytest.raises(mai_agent.MaiError, match="closed"):
             use()
 
 
-@pytest.mark.parametrize("use", ["click", "type", "open"])
-def test_nothing_is_no_name(use: str) -> None:
-    with pytest.raises(mai_agent.MaiError, match="is empty"):
-        getattr(mai_agent.sandbox(), use)("")
+@pytest.mark.parametrize("use", ["click", "type", "open", "press", "do"])
+@pytest.mark.parametrize(("name", "why"), [("", "is empty"), (5, "is a int"), (None, "is a NoneType")])
+def test_what_names_nothing_is_refused(use: str, name: Any, why: str) -> None:
+    with pytest.raises(mai_agent.MaiError, match=why):
+        getattr(mai_agent.sandbox(), use)(name)
+
+
+@pytest.mark.parametrize("value", [None, [1]])
+def test_a_control_is_set_to_a_truth_a_text_or_a_number(value: Any) -> None:
+    with pytest.raises(mai_agent.MaiError, match="cannot be set to"):
+        mai_agent.sandbox().set("Delay", value)
+
+
+def test_elements_are_found_by_whole_words() -> None:
+    made = [Element(number, "label", name, Region(0, 20 * number, 90, 18)) for number, name in enumerate(NAMES, 1)]
+    look = Look(Image.new("RGB", (4, 4)), tuple(made), ())
+    assert [one.name for one in look.find_all("1 note")] == ["1 note", "1 note, unsaved"]
+    assert [one.name for one in look.find_all("+")] == ["+"]
+    assert len(look.find_all("", role="label")) == len(NAMES)
+    assert look.listed(2).endswith(" and 2 more")
+    for name in ("", None):
+        with pytest.raises(mai_agent.MaiError, match="has no name"):
+            look.find(name)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("options", [{"role": "slidr"}, {"count": 0}, {"count": -3}, {"button": "middle9"}])
