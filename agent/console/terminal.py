@@ -36,7 +36,7 @@ class Console:
         """Ask whether an action may be carried out. Any answer but “y” and “a” means no, or names an alternative."""
         if not self.interactive:
             raise EnvironmentLacksError(
-                f"The model wants to {unplaced(action)}, which needs your approval ({question.reason}); "
+                f"The run wants to {unplaced(action)}, which needs your approval ({question.reason}); "
                 "there is no terminal.",
                 "Run it in a terminal, or allow everything with --approve never.",
             )

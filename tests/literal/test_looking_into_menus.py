@@ -57,6 +57,18 @@ def test_without_a_menu_bar_the_button_of_the_applications_menu_is_opened():
     assert calls(replies)[:2] == [("click", [620, 110]), ("click", [650, 140])]
 
 
+@pytest.mark.parametrize(
+    ("there", "lacks", "why"),
+    [
+        (element("push button", "Add"), "", "“Add” there is a push button."),
+        (element("push button", "Save"), "“Pantry” did not answer in time", "“Pantry” did not answer in time."),
+    ],
+)
+def test_what_is_not_found_is_told_with_the_reason(there, lacks, why):
+    last = follow("type 'Milk' into the Add field", screen(there, lacks=lacks), stays=True)[-1]
+    assert why in last.arguments["text"]
+
+
 def test_preferences_of_an_application_that_is_open_are_not_its_window():
     editor = ShownWindow("a.txt - Mousepad", "Mousepad", Region(100, 50, 900, 700), active=True)
     item = element("menu item", "Preferences...", x=120, y=130, parent=FILE.id, window=editor.title, app=editor.app)

@@ -280,9 +280,13 @@ def _where(now: Now) -> str:
 
 
 def _alike(now: Now, target: Target) -> str:
-    """Return a sentence with the names in the front window that are most like a target's; "" for none."""
+    """Return what lacks, or which other control has the name, or else the names that are most like it."""
     from rapidfuzz import fuzz, process
 
+    if now.scene.outline.lacks:
+        return f" {now.scene.outline.lacks}."
+    if same := [one for one in now.scene.shown(CLICKABLE) if fit_of(one.name, target.name) >= WHOLE]:
+        return f" “{same[0].name}” there is a {same[0].role}."
     names = (" ".join(one.name.split())[:40] for one in now.scene.shown(CLICKABLE | TEXTS))
     readable = list(dict.fromkeys(name for name in names if sum(map(str.isalnum, name)) >= 2))
     found = process.extract(target.name, readable, scorer=fuzz.ratio, limit=3, score_cutoff=_ALIKE)
