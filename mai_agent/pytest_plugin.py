@@ -30,6 +30,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a wrong option before any test runs."""
+    try:
+        mai_agent.sandbox(**_options(config))
+    except MaiError as error:
+        raise pytest.UsageError(str(error).replace("sandbox_", "--desktop-")) from None
+
+
+def _options(config: pytest.Config) -> dict[str, Any]:
+    chosen = config.getoption
+    endpoint = chosen("--desktop-endpoint")
+    return {
+        "size": chosen("--desktop-size"), "session": chosen("--desktop-session"), "locale": chosen("--desktop-locale"),
+        "engine": "endpoint" if endpoint else chosen("--desktop-engine"), "endpoint": endpoint,
+    }  # fmt: skip
+
+
 def _scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ARG001 -- pytest names the arguments
     return config.getoption("--desktop-scope")
 
@@ -37,16 +54,8 @@ def _scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ARG001 -- 
 @pytest.fixture(scope=_scope)
 def desk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[mai_agent.Desktop]:
     """A throw-away desktop for one test or `--desktop-scope`."""
-    chosen, runs = request.config.getoption, tmp_path_factory.mktemp("runs")
-    endpoint = chosen("--desktop-endpoint")
-    with mai_agent.sandbox(
-        size=chosen("--desktop-size"),
-        session=chosen("--desktop-session"),
-        locale=chosen("--desktop-locale"),
-        engine="endpoint" if endpoint else chosen("--desktop-engine"),
-        endpoint=endpoint,
-        runs=runs,
-    ) as opened:
+    runs = tmp_path_factory.mktemp("runs")
+    with mai_agent.sandbox(runs=runs, **_options(request.config)) as opened:
         request.config.stash[_OPEN] = opened, runs
         yield opened
         del request.config.stash[_OPEN]

@@ -10,16 +10,14 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
 
-from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step
+from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step, check_role
 from agent.conductor import Run
 from agent.core.actions import Button
 from agent.core.changes import Change
 from agent.core.keys import UnknownKeyError
 from agent.core.keys import chord as keys_of
-from agent.desktop.trees.roles import ROLES
 from agent.events.run_events import Acted, Decided, Event, Receipt
 from agent.literal.client import literal_engine
-from agent.literal.find.finder import kinds_of
 from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValue, Target, Toggle, Type
 from agent.options import RunOptions
 from agent.recipes.files import load_recipe
@@ -186,8 +184,7 @@ class AsyncDesktop:
     ) -> Result:
         """Click an element by its name. Raises NotDoneError, for example if it is not on the screen; UsageError."""
         _check_named("What to click", name)
-        if role and role not in ROLES and kinds_of(role) == {role}:
-            raise UsageError(f"There is no role {role!r}.", "`look` lists the roles; kinds like button also work.")
+        check_role(role)
         if button not in get_args(Button) or count not in (1, 2):
             raise UsageError(f"There is no click with {button!r} and count {count!r}.", "left, middle, right; 1 or 2.")
         return await self._act(f"click {name!r}", Click(Target(name, role, inside=window), button, count))
@@ -195,6 +192,8 @@ class AsyncDesktop:
     async def type(self, text: str, into: str = "", *, replace: bool = False) -> Result:
         """Type text where the keyboard focus is, or into a named field. Raises NotDoneError, UsageError."""
         _check_named("What to type", text)
+        if "\0" in text:
+            raise UsageError("No keyboard types a null character.", "Leave it out.")
         where = f" into {into!r}" if into else ""
         return await self._act(f"type {text!r}{where}", Type(text, Target(into) if into else None, replace))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from PIL.Image import Image
 
 from agent.core.changes import Change
+from agent.desktop.trees.roles import ROLES
 from agent.literal.find.finder import kinds_of
 from agent.literal.vocabulary.lexicon import plain
 from agent.screen.outline import Element, ShownWindow
@@ -75,10 +76,12 @@ class Look:
         """Return the elements of a name, exact matches first, then those that contain its words.
 
         Case, accents and punctuation around words do not count. `role` is an AT-SPI role, where "button" and the like
-        mean their whole kind. `window` is a part of the title. Raises UsageError for an empty name without a role.
+        mean their whole kind. `window` is a part of the title. Raises UsageError for an unknown role, or neither name
+        nor role.
         """
         if not isinstance(name, str) or (not name and not role):
             raise UsageError("What to find has no name.", "Name the element in a text, or its role.")
+        check_role(role)
         kinds = kinds_of(role)
         fitting = [
             (rank, element)
@@ -100,6 +103,12 @@ class Look:
         words = ", ".join(element.words for element in ordered[:most]) or "nothing"
         more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
         return f"{words}{more}{f' ({self.lacks})' if self.lacks else ''}"
+
+
+def check_role(role: str) -> None:
+    """Raise UsageError for a role that no element has."""
+    if role and role not in ROLES and kinds_of(role) == {role}:
+        raise UsageError(f"There is no role {role!r}.", "`look` lists the roles; kinds like button also work.")
 
 
 def _rank(name: str, element: Element) -> int | None:

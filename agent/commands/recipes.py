@@ -125,7 +125,9 @@ def _do(argv: Sequence[str]) -> int:
         "of a control that is missing under its recorded name.",
     )
     parser.add_argument("name", metavar="NAME", type=plain_text, help="a recipe's name, or its file")
-    parser.add_argument("values", metavar="NAME=VALUE", nargs="*", type=plain_text, help="values of its parameters")
+    parser.add_argument(
+        "values", metavar="NAME=VALUE", nargs="*", default=[], type=plain_text, help="values of its parameters"
+    )
     parser.add_argument("--repair", action="store_true", help="keep such new names in the recipe's file without asking")
     add_run_options(parser)
     arguments, rest = parser.parse_known_args(argv)

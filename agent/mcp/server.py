@@ -331,12 +331,14 @@ class TokenGate:
     """An ASGI application that answers 401 to a request without the token."""
 
     def __init__(self, application: Any, token: str) -> None:
-        self._application, self._wanted = application, f"Bearer {token}".encode()
+        self._application, self._wanted = application, token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, or refuse it."""
         header = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "http" and not secrets.compare_digest(header, self._wanted):
+        scheme, _, token = header.partition(b" ")
+        known = scheme.lower() == b"bearer" and secrets.compare_digest(token, self._wanted)
+        if scope["type"] == "http" and not known:
             await send({"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]})
             await send({"type": "http.response.body", "body": b""})
             return

@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,6 +160,21 @@ def test_what_names_nothing_is_refused(use: str, name: Any, why: str) -> None:
 def test_a_control_is_set_to_a_truth_a_text_or_a_number(value: Any) -> None:
     with pytest.raises(mai_agent.MaiError, match="cannot be set to"):
         mai_agent.sandbox().set("Delay", value)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--desktop-size", "big"), ("--desktop-session", "windows95")])
+def test_the_plugin_refuses_a_wrong_option_before_any_test(option: str, value: str) -> None:
+    words = ["-m", "pytest", "-p", "mai_agent.pytest_plugin", "-p", "no:cacheprovider", option, value, "--co"]
+    run = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert option in run.stderr
+    assert value in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_role_that_no_element_has_is_refused() -> None:
+    with pytest.raises(mai_agent.MaiError, match="no role 'knopf'"):
+        Look(Image.new("RGB", (4, 4)), (), ()).find("Add", role="knopf")
 
 
 def test_elements_are_found_by_whole_words() -> None:
