@@ -1,11 +1,16 @@
 """The tables of where things live: complete, unambiguous, and read as people name things."""
 
 from collections import Counter
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
+from agent.literal.do.known_places import known_place
+from agent.literal.goals import Target
 from agent.literal.vocabulary.lexicon import plain
 from agent.literal.vocabulary.places import Setting, desktop_named, find_places, known_thing
+from agent.literal.vocabulary.translations import Names
 from foundation.configs import config_names, load_config
 
 _DESKTOPS = [name for name in config_names("places") if name != "things"]
@@ -53,6 +58,13 @@ def test_places_use_only_known_words(desktop):
     for thing, entry in table["things"].items():
         assert set(entry) <= known, thing
         assert ("on" in entry) == ("off" in entry), thing
+
+
+@pytest.mark.parametrize(("inside", "app"), [("text editor", "Mousepad"), ("Mousepad", "Mousepad"), ("terminal", None)])
+def test_an_application_is_named_by_its_kind_too(inside, app):
+    now = SimpleNamespace(names=Names("xfce"), earlier=(), scene=Mock(front=None, named_window=lambda *_: None))
+    place = known_place(now, Target("line numbers", inside=inside))
+    assert (place and place.app) == app
 
 
 def test_the_light_theme_is_the_dark_one_switched_off():

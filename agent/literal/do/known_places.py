@@ -10,7 +10,7 @@ from agent.core.changes import Change
 from agent.literal.do.now import Move, Now
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.goals import Target
-from agent.literal.vocabulary.lexicon import plain
+from agent.literal.vocabulary.lexicon import letters_of, plain, programs_of_kind
 from agent.literal.vocabulary.places import Place, Setting, find_page, find_places
 
 
@@ -36,6 +36,8 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
 def _is_in(now: Now, place: Place, name: str) -> bool:
     """Return whether a place is in the window, application, page or tab of that name."""
     around = (place.app, place.window, *place.path)
+    if letters_of(place.app) in programs_of_kind(name.casefold()):  # "the text editor"
+        return True
     return any(fit_of(one, name) >= WHOLE for label in around for one in now.names.of(label))
 
 
