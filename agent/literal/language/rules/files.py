@@ -21,7 +21,7 @@ _ANY_EDITOR = re.compile(
 _ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
 #: Words that begin a place or time, not a folder's name.
 _NO_NAME = re.compile(
-    r"(?:in|inside|within|on|under|at|for|of|with|and|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
+    r"(?:in|inside|within|on|under|at|for|of|with|and|like|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
 )
 #: Words that are rare in unquoted names and usually give a place, a manner or another action, or begin a description.
 _SAYS_MORE = re.compile(

@@ -115,6 +115,8 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     for pattern, kind in _KINDS.items():
         if match := re.fullmatch(pattern, bare, re.IGNORECASE):
             name = re.sub("['’]s?$", "", part.shown(match["name"] or match["before"]))
+            if name.islower() and bare != text and picks_one(name):
+                raise NotUnderstoodError(f"I do not know which “{shown}” is meant: say its name.")
             return Open(name, kind, place, anew and kind == "application")
     if part.quotation(bare) is None and _COMMAND.search(shown):
         raise FinalRefusalError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
@@ -170,6 +172,8 @@ def _go_to(part: Part, match: Groups) -> list[Goal]:
     kinds = r" (?:settings|preferences|section|page|folder|directory|app|window|panel)$"
     name = re.sub(kinds, "", target.name, flags=re.IGNORECASE)
     whole = target.whole or (target.name if name != target.name else "")
+    if name != target.name and name.islower() and picks_one(name):  # "the previous window"
+        raise NotUnderstoodError(f"I do not know which “{target.name}” is meant: say its name.")
     return [Click(Target(name, target.role, target.ordinal, target.inside, target.under, whole), or_open=True)]
 
 
@@ -177,6 +181,8 @@ def _switch_to(part: Part, match: Groups) -> list[Goal]:
     what = match["what"]
     target = read_target(part, what)
     if target.role in ("page tab", "menu"):
+        if target.name.islower() and picks_one(target.name) and not target.ordinal:
+            raise NotUnderstoodError(f"I do not know which “{part.shown(what)}” is meant: say its name.")
         return [Click(target)]
     name = part.shown(re.sub(r"^(?:the|a|an|my) ", "", what, flags=re.IGNORECASE))
     if is_switch(name) or re.search(r"\b(?:mode)$", name, re.IGNORECASE):
@@ -188,7 +194,7 @@ def _switch_to(part: Part, match: Groups) -> list[Goal]:
     if match["verb"].casefold() == "use" and name.casefold() in lexicon.applications():
         return [Open(name, "application")]
     if match["verb"].casefold().startswith("switch"):
-        return [ArrangeWindow("focus", re.sub(rf" (?:{_APPLICATION})$", "", target.name, flags=re.IGNORECASE))]
+        return [ArrangeWindow("focus", _window(part, what))]
     return [Click(target, or_open=True)]
 
 
