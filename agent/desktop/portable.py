@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -169,9 +169,10 @@ class MssScreen:
 
         try:
             shot = self._mss.grab(asdict(self._region))
-        except (ScreenShotError, OSError) as error:
+        except (ScreenShotError, OSError, AssertionError) as error:  # mss asserts that the X server answers
             raise EnvironmentLacksError(
-                f"The screen can no longer be captured ({error}).", "Is the display still there, and unlocked?"
+                f"The screen can no longer be captured ({str(error) or 'no answer'}).",
+                "Is the display still there, and unlocked?",
             ) from error
         # `bgra` would be a copy of `raw`. The scale is the captured size over the requested size; it is never assumed.
         captured = Size(shot.width, shot.height)
@@ -179,8 +180,11 @@ class MssScreen:
         return Frame(image, Viewport(self._region, captured), time.monotonic())
 
     def close(self) -> None:
-        """Close the capture; safe to call twice."""
-        self._mss.close()
+        """Close the capture; safe to call twice, and if the display is gone."""
+        from mss.exception import ScreenShotError
+
+        with suppress(ScreenShotError):
+            self._mss.close()
 
 
 def _open_mss() -> "MSS":

@@ -1,7 +1,9 @@
 """The door from Python: what its page shows, what it refuses, and that cancelling stops at once."""
 
 import asyncio
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -193,6 +195,21 @@ def test_elements_are_found_by_whole_words() -> None:
 def test_a_click_that_there_is_not_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(mai_agent.MaiError, match="There is no"):
         mai_agent.sandbox().click("File", **options)
+
+
+@pytest.mark.slow
+def test_a_display_that_is_gone_is_named_and_nothing_stays(tmp_path: Path) -> None:
+    forget_pyautogui()
+    with mai_agent.sandbox(engine="literal", runs=tmp_path) as desk:
+        desk.look()
+        home, display = Path(desk.sandbox.environ["HOME"]), desk.sandbox.environ["DISPLAY"]
+        found = subprocess.run(["pgrep", "-fa", "Xvfb"], capture_output=True, text=True, check=True).stdout
+        for line in found.splitlines():
+            if line.split()[1].endswith("Xvfb") and display in line.split():
+                os.kill(int(line.split()[0]), signal.SIGKILL)
+        with pytest.raises(mai_agent.MaiError, match="can no longer be captured"):
+            desk.look()
+    assert not home.exists()
 
 
 @pytest.mark.slow
