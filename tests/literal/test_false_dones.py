@@ -7,6 +7,7 @@ import pytest
 
 from agent.core.changes import Change
 from agent.core.geometry import Region
+from agent.core.notes import Note
 from agent.literal.engine import Engine
 from agent.screen.outline import ShownWindow
 from tests.literal import made_up
@@ -421,6 +422,20 @@ def test_a_choice_on_another_page_than_the_named_is_not_so_already():
     tabs = [element("page tab", "Style", y=110, states={"selected"}), element("page tab", "Icons", x=320, y=110)]
     replies = follow("choose Adwaita in Icons", screen(*tabs, element("table cell", "Adwaita", states={"selected"})))
     assert replies[0].arguments["coordinate"] == [370, 120]
+
+
+def test_a_control_that_something_covered_meanwhile_is_clicked_once_it_is_back():
+    editor = replace(WINDOW, title="a.txt - Mousepad", app="Mousepad", active=True)
+    tab, covered = element("page tab", "Fonts", y=110), replace(WINDOW, active=False)
+    late = Note("failed", "“a.txt - Mousepad” covers “Settings” at that point now: look again")
+    there = screen(tab)
+    back = screen(element("page tab", "Fonts", y=110, states={"selected"}))
+    replies = follow("click Fonts", there, screen(tab, windows=(editor, covered)), there, back, notes={0: late})
+    clicked = [reply.arguments.get("coordinate") for reply in replies[:3]]
+    assert clicked[0] == clicked[2] == [250, 120]
+    assert ending(replies[-1]) == ("success", True)
+    last = follow("click Fonts", there, there, notes={0: late, 1: late})[-1]
+    assert "covers “Settings” at that point now" in last.arguments["text"]
 
 
 def test_two_rows_of_one_name_are_asked_about():

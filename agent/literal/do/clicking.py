@@ -119,7 +119,7 @@ def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:
     """Check whether a click had an effect."""
     words = describe_target(goal.target)
     if attempt.failure is not None:
-        raise StuckError(f"{words} could not be clicked.")
+        raise StuckError(f"{words} could not be clicked: {attempt.failure}.")
     not_yet, times = f"{words} shows no effect yet: wait and look again.", _MOST_WAITS if now.last else 1
     if done := (yield from until(lambda: _effect_of(now, goal, attempt, words), not_yet, times)):
         return done

@@ -108,6 +108,11 @@ class Move:
         return next((note.detail for note in self.notes if note.kind == "failed"), None)
 
     @property
+    def outdated(self) -> bool:
+        """Whether it was left out because something changed since the look."""
+        return (self.failure or "").endswith("look again")
+
+    @property
     def denied(self) -> bool:
         """Whether the person refused it without a message."""
         return self.has("refused") and not self.has("said")

@@ -35,14 +35,31 @@ _PURSUED: dict[type, Callable[[Now, Any], OrGoal]] = {
     goals.Calculate: keyboard.calculate,
     goals.Repeat: repeating.repeat,
 }
+#: Goals that read the control before each step, so that beginning anew does nothing twice.
+_CONTROLS = (Click, Toggle, Choose, SetValue)
 
 
 def pursue(now: Now, goal: Goal) -> Pursuit:
     """Yield the steps for a goal."""
     end: Done | Goal = goal
     while not isinstance(end, Done):
-        end = yield from _steps(now, end)
+        end = yield from (_resumed(now, end) if isinstance(end, _CONTROLS) else _steps(now, end))
     return end
+
+
+def _resumed(now: Now, goal: Goal) -> OrGoal:
+    """Yield the steps for a goal. If something came in the way, bring the window back and begin anew, once."""
+    steps, move, again = _steps(now, goal), None, False
+    while True:
+        try:
+            step = next(steps) if move is None else steps.send(move)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # a generator's result is untyped here
+        move = yield step
+        if move.outdated and not again:
+            if (front := move.scene.front) is not None:
+                yield from windows.raise_window(now, front)
+            steps, move, again = _steps(now, goal), None, True
 
 
 def _steps(now: Now, goal: Goal) -> OrGoal:

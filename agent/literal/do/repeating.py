@@ -164,7 +164,7 @@ def _do_until(now: Now, part: Part, last: bool, following: Part | None = None) -
         if following is not None and step.main and not _can_begin(now, following):
             step = replace(step, until=partial(_can_begin, now, following))
         move = yield step
-        if not again and (move.failure or "").endswith("look again"):
+        if move.outdated and not again:
             steps, move, again = _do(now, part, last=last), None, True
 
 
