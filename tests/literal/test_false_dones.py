@@ -8,6 +8,7 @@ import pytest
 from agent.core.changes import Change
 from agent.core.geometry import Region
 from agent.core.notes import Note
+from agent.literal.do.now import choice_in
 from agent.literal.engine import Engine
 from agent.screen.outline import ShownWindow
 from tests.literal import made_up
@@ -442,6 +443,15 @@ def test_two_rows_of_one_name_are_asked_about():
     rows = [row for y in (200, 300) for row in (element("label", "Chimes", y=y), element("switch", x=400, y=y))]
     replies = follow("turn on Chimes", screen(*rows))
     assert replies[0].arguments["action"] == "ask_user"
+
+
+@pytest.mark.parametrize(
+    ("reply", "choice"),
+    [("2", 1), ("the first", 0), ("the one in downloads", 1), ("downloads, please", 1), ("not the one in downloads", None),
+     ("the one", None), ("report.txt", None), ("the one in pictures", None), ("documents or downloads", None)],
+)  # fmt: skip
+def test_a_reply_names_one_of_several_things_by_number_or_by_its_own_words(reply, choice):
+    assert choice_in(reply, ("~/Documents/report.txt", "~/Downloads/report.txt")) == choice
 
 
 def test_two_fields_of_one_name_are_asked_about():

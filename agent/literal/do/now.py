@@ -185,7 +185,7 @@ class Now:
             question = f"{summary}. Which one?"
             move = yield Step("I ask which is meant.", {"action": "ask_user", "question": question})
             self.answer = move.reply.casefold()
-        number = _number_in(self.answer, choices) if self.answer else None
+        number = choice_in(self.answer, choices) if self.answer else None
         if number is None:
             raise WhichError(f"{summary}. Say which, for example “the second”.")
         return number
@@ -234,7 +234,13 @@ class Now:
         )
 
 
-def _number_in(reply: str, choices: Sequence[str]) -> int | None:
+#: Words of a reply around the words that name a choice.
+_AROUND = frozenset(
+    "the one that in at on of from under with folder file window please i mean it is".split()  # noqa: SIM905
+)
+
+
+def choice_in(reply: str, choices: Sequence[str]) -> int | None:
     """Return the index of the choice that a reply names: by number ("2", "the second one") or by its words."""
     words = re.findall(r"\w+", reply)
     numbers = {int(word) for word in words if word.isdecimal() and len(word) < 4}
@@ -243,7 +249,11 @@ def _number_in(reply: str, choices: Sequence[str]) -> int | None:
     if len(numbers) == 1 and 1 <= (number := numbers.pop()) <= len(choices):
         return number - 1
     named = [at for at, choice in enumerate(choices) if reply.strip(" .") and reply.strip(" .") in choice.casefold()]
-    return named[0] if len(named) == 1 else None
+    if len(named) == 1:
+        return named[0]
+    told = [set(re.findall(r"\w+", choice.casefold())) for choice in choices]  # "the one in Downloads"
+    fitting = [at for at, choice in enumerate(told) if set(words) - _AROUND <= choice]
+    return fitting[0] if len(fitting) == 1 and set(words) - _AROUND else None
 
 
 def agrees(words: str, question: str) -> Steps[bool]:
