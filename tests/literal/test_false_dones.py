@@ -447,8 +447,9 @@ def test_two_rows_of_one_name_are_asked_about():
 
 @pytest.mark.parametrize(
     ("reply", "choice"),
-    [("2", 1), ("the first", 0), ("the one in downloads", 1), ("downloads, please", 1), ("not the one in downloads", None),
-     ("the one", None), ("report.txt", None), ("the one in pictures", None), ("documents or downloads", None)],
+    [("2", 1), ("the first", 0), ("the one in downloads", 1), ("downloads, please", 1),
+     ("not the one in downloads", None), ("the one", None), ("report.txt", None),
+     ("the one in pictures", None), ("documents or downloads", None)],
 )  # fmt: skip
 def test_a_reply_names_one_of_several_things_by_number_or_by_its_own_words(reply, choice):
     assert choice_in(reply, ("~/Documents/report.txt", "~/Downloads/report.txt")) == choice
