@@ -123,6 +123,8 @@ def _calculate(part: Part, match: Groups) -> list[Goal] | None:
 
 def _where(part: Part, text: str, home: str = "") -> str:
     """Return a folder's name; "" for the file manager, which is used anyway; `home` for the home folder."""
+    if text.casefold() in (*_IT, "there") and part.it:
+        return part.it
     bare = re.sub(r"^(?:the |my )?(?:folder|directory) (?!of )(?=\S)", "", text, flags=re.IGNORECASE)
     name = place_name(part, bare) if bare else ""
     if name.casefold() in ("home", "home folder", "home directory"):
