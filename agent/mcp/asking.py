@@ -51,10 +51,15 @@ class Call:
         self._reply: asyncio.Future[Any] | None = None
 
     @property
+    def rounds_left(self) -> bool:
+        """Whether the call may ask once more."""
+        return self._rounds < _MOST_ROUNDS
+
+    @property
     def can_ask(self) -> bool:
         """Whether the host can ask its person."""
         known = self.context.client_capabilities
-        return known is not None and known.elicitation is not None and self._rounds < _MOST_ROUNDS
+        return known is not None and known.elicitation is not None and self.rounds_left
 
     async def ask(self, message: str, kind: str, **titles: str) -> Mapping[str, Any]:
         """Ask for values of a JSON type by name, the first of them required.
@@ -140,9 +145,10 @@ class Calls:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+#: Why nobody was asked, in one sentence, because the engine reads it as the reason of a failure.
 _NOBODY = (
-    "This needs a person's approval. The host cannot ask one (it offers no elicitation, or has asked ten times), "
-    "and there is no screen for a browser. Do this part by hand, or run the task with `mai-agent` in a terminal."
+    "to {} needs a person's approval ({}), but {}, and there is no screen for a browser: do this part by hand, or run "
+    "the task with `mai-agent` in a terminal"
 )
 
 
@@ -157,7 +163,8 @@ class HostPerson:
         if not self._call.can_ask:
             if (person := self._page()) is not None:
                 return await person.approve(action, question)
-            return Approval(allowed=False, by="mai-agent", note=f"{unplaced(action)}: {question.reason}. {_NOBODY}")
+            why = "the host cannot ask one" if self._call.rounds_left else f"this call asked {_MOST_ROUNDS} times"
+            return Approval(False, "mai-agent", note=_NOBODY.format(unplaced(action), question.reason, why))
         request = asked(action, question)
         action_text = " ".join(filter(None, (request.what, request.where)))
         because = f"Asked because {'; '.join(request.reasons)}."

@@ -6,6 +6,7 @@ import pytest
 
 from agent.core.actions import Click
 from agent.core.geometry import DesktopPoint
+from agent.core.notes import Note, read_notes
 from agent.mcp.asking import HostPerson
 from agent.safety.policy import Approval, Question
 
@@ -16,7 +17,7 @@ SCOPE = "actions asked for the same reason in this window of Thunar, for the res
 class Host:
     """A call whose host answers every question the same."""
 
-    can_ask = True
+    can_ask = rounds_left = True
 
     def __init__(self, **content: Any) -> None:
         self.content = content
@@ -45,3 +46,15 @@ async def test_a_yes_for_the_rest_of_the_run_is_a_second_box_that_names_its_scop
     answer = await HostPerson(host).approve(CLICK, Question("it deletes", scope))  # type: ignore[arg-type]
     assert answer == Approval(allowed, "you", always=always)
     assert host.titles.get("for_the_run", "") == (f"Also allow {scope}" if scope else "")
+
+
+@pytest.mark.parametrize(("left", "why"), [(True, "the host cannot ask one"), (False, "this call asked 10 times")])
+async def test_why_nobody_was_asked_reaches_the_engine_whole(left: bool, why: str) -> None:
+    host = Host()
+    host.can_ask, host.rounds_left = False, left
+    answer = await HostPerson(host).approve(CLICK, Question("it deletes", ""))  # type: ignore[arg-type]
+    [note] = read_notes(str(Note("failed", answer.note)))
+    assert not answer.allowed
+    assert "needs a person's approval (it deletes)" in note.detail
+    assert why in note.detail
+    assert note.detail.endswith("`mai-agent` in a terminal")

@@ -132,7 +132,9 @@ def test_the_person_decides_and_never_the_calling_model(tmp_path: Path, mode: st
     assert "ctrl+q" in asked[0]
     assert asyncio.run(main(**answering(asked, allow=True)))["done"]
     if mode == "auto":
-        assert not asyncio.run(main())["done"]  # nobody can be asked
+        nobody = asyncio.run(main())
+        assert not nobody["done"]
+        assert "needs a person's approval" in nobody["message"]
 
 
 #: In place of a browser: opens the page, keeps what the page shows, and gives the answer of its second argument.
