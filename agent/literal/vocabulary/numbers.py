@@ -136,6 +136,8 @@ def _in_words(text: str) -> float:
 def expression_of(text: str) -> str | None:
     """Translate a calculation into a calculator's notation ("12 times 12": "12*12"); None for anything else."""
     text = re.sub(r"(?<=\d)x(?=\d)", " x ", " ".join(text.split()).strip(" ?.="))
+    if _UNCLEAR.search(text):
+        return None
     for pattern, written in _SPOKEN.items():
         text = re.sub(f"^{pattern}$", written, text, flags=re.IGNORECASE)
     if re.search(r"(?:[-+]|\b(?:plus|minus)\b) ?[\d.,]+ ?(?:%|percent\b)(?! ?of)", text, re.IGNORECASE):
@@ -147,6 +149,14 @@ def expression_of(text: str) -> str | None:
     return joined if not numbers_touch and re.search(r"[\d)][-+*/^]", joined) and value_of(joined) is not None else None
 
 
+_SIGN = r"(?:plus|minus|times|over|less|divided|multiplied|[-+*/×÷])"
+#: Sums that can be read in several ways: clock times, percentages of something, two operations in words.
+_UNCLEAR = re.compile(
+    rf"\d:\d\d|\d ?(?:%|percent) (?:plus|minus|to|[-+])|\b(?:half|third|quarter|double|twice|triple)\b.* {_SIGN} "
+    rf"|\b(?:multiply|divide|add|subtract|sum|product|quotient|difference)\b.* {_SIGN} "
+    rf"|{_SIGN}.* and .*{_SIGN}",
+    re.IGNORECASE,
+)
 #: Limits that keep a calculation short: digits of a number, exponent.
 _MOST_DIGITS, _LARGEST_POWER = 40, 200
 _ARITHMETIC: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {

@@ -23,6 +23,8 @@ _TEXT_FIELDS = re.compile(
     r"\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|user ?name|file ?name|value)$",
     re.IGNORECASE,
 )
+#: Words of another switch's state in a name.
+_STATE = re.compile(r"^(?:on|off|>) |(?<!turn)(?<!turns)(?<!turned)(?<!switch)(?<!log)(?<!sign) (?:on|off)(?: and)?$")
 #: Things that no single setting makes faster or better.
 _MACHINES = re.compile(
     r"(?:computer|pc|laptop|machine|system|internet|network|connection|wifi|desktop|it all|life|work|day)",
@@ -35,6 +37,8 @@ def _toggle(part: Part, match: Groups) -> list[Goal]:
     if re.fullmatch(r"(?:the |my |this )?(?:computer|pc|machine|laptop|system)", match["what"], re.IGNORECASE):
         raise FinalRefusalError("I do not switch the computer itself on or off.")
     targets = read_targets(part, match["what"], split_two=True)
+    if unclear := [one.name for one in targets if "\x00" not in match["what"] and _STATE.search(one.name)]:
+        raise NotUnderstoodError(f"I do not know what to switch by “{unclear[0]}”: say each by itself.")
     return [
         Click(target) if on and target.role in ("page tab", "menu", "menu item") else Toggle(target, on)
         for target in targets
@@ -121,6 +125,7 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     control = re.sub(r"^(?:the )?value of | from \S+$", "", match["what"], flags=re.IGNORECASE)
     target = read_target(part, control)
     target = replace(target, inside=target.inside or inside)
+    _check_sign(shown if shown.startswith("+") else "")
     if (amount := amount_of(shown)) is not None and not (shown.isalpha() and is_choice(target.name)):
         return [SetValue(target, *amount)]
     if not is_quoted and is_switch(shown):
@@ -137,7 +142,14 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
 def _set_number(part: Part, match: Groups) -> list[Goal] | None:
     """ "enter 9 for Number of workspaces", "font size 14"."""
     amount = amount_of(part.shown(match["amount"]))
+    _check_sign(match["amount"])
     return None if amount is None else [SetValue(read_target(part, match["what"]), *amount)]
+
+
+def _check_sign(amount: str) -> None:
+    """Raise NotUnderstoodError for a signed amount, which may be a step or a value."""
+    if amount.strip().startswith(("+", "-")):
+        raise NotUnderstoodError(f"I do not know whether {amount.strip()} is a step: say “by” or “to” and the number.")
 
 
 def _as(part: Part, match: Groups) -> list[Goal] | None:
@@ -161,6 +173,8 @@ def _change(part: Part, match: Groups) -> list[Goal] | None:
         return [SetValue(target, 100.0 if is_up else 0.0, "%")]
     if not (shown := part.shown(match["to"] or match["by"])):
         return [SetValue(target, direction="up" if is_up else "down")]
+    if match["by"] and shown.casefold() in ("half", "a half", "a third", "a quarter"):
+        raise NotUnderstoodError(f"I do not know what “by {shown}” is of it: say the number.")
     if (amount := amount_of(shown)) is None:
         return [Choose(shown, target)] if match["to"] else None
     return [SetValue(target, *amount, "" if match["to"] else "up" if is_up else "down")]

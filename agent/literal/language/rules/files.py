@@ -27,7 +27,14 @@ _NO_NAME = re.compile(
 _SAYS_MORE = re.compile(
     r"(?-i:^(?:the|an?|another|some|any|same|its|their|this|that|these|those|one of|something) \S)"
     r"|(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
-    r"|it|my|your|where|which|that|because|and)(?:\s|$)|,",
+    r"|it|my|your|where|which|that|because|and)(?:\s|$)|[,*?]"
+    r"|\b(?:no wait|sorry|oops|i mean|replacing|upper ?case|lower ?case|today)\b|^(?:called|named)$",
+    re.IGNORECASE,
+)
+#: Folders, formats and manners after "save as" and "save to", which are no names.
+_NO_FILE = re.compile(
+    r"documents|downloads|pictures|music|videos|desktop|home|usual|always|pdf|(?:plain )?text|html|csv|png|jpe?g|odt|"
+    r"docx|utf-?8|template|default|new|copy|(?:a |the )?draft no .+",
     re.IGNORECASE,
 )
 _VAGUE = re.compile(
@@ -97,6 +104,8 @@ def _write(part: Part, match: Groups) -> list[Goal] | None:
     if editor.casefold() in ("it", "this", "there") and part.it_is_open:
         editor = part.it
     if _SURELY_A_FILE.fullmatch(editor) and not match["name"]:
+        if not re.match(r"(?:write|type|save)\b", part.text, re.IGNORECASE):
+            raise NotUnderstoodError(f"I only write new files: open “{editor}” first, and say where to type.")
         return _write(part, {**match, "name": match["editor"], "editor": ""})
     if match["editor"] and editor.casefold() not in lexicon.config()["applications"]["editors"]:
         return None
@@ -140,7 +149,7 @@ def _without_kind(text: str) -> str:
 
 def _file_name(part: Part, text: str) -> str:
     name = part.shown(text)
-    if "\x00" not in text and _SAYS_MORE.search(name):
+    if _SAYS_MORE.search(re.sub(r"\x00\d+\x00", "", text) if "\x00" in text else name):
         raise NotUnderstoodError(f"I do not know whether “{name}” is all one name: put the name in quotation marks.")
     if not name or len(name) > 255 or "\n" in name:
         raise NotUnderstoodError("I do not understand that name of a file or folder.")
@@ -168,4 +177,6 @@ def _saved_name(part: Part, name: str, place: str) -> str:
         name, place = _with_place(name, r"in|to|into|on(?= the| my)|under")
     bare = re.sub(r"^(?:(?:(?:the|a) )?file )?(?:called |named )?", "", name, flags=re.IGNORECASE)
     shown, folder = _file_name(part, bare or name), _where(part, place)
+    if "\x00" not in name and _NO_FILE.fullmatch(shown):
+        raise NotUnderstoodError(f"I do not know whether “{shown}” is a name to save under: put it in quotation marks.")
     return f"{folder.rstrip('/')}/{shown}" if folder else shown

@@ -8,7 +8,9 @@ from agent.literal.goals import Click, Goal, Press, Scroll, Target, Type, Wait
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.table import Groups, fragment
 from agent.literal.language.targets import place_name, read_target
+from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.numbers import number_of
+from agent.literal.vocabulary.places import known_thing, panel_names
 
 _MOST_SECONDS = 60.0
 #: Verbs that are followed by literal text.
@@ -19,6 +21,9 @@ _COUNT = re.compile(
     rf" (?:(?P<word>{'|'.join(_TIMES)})|(?P<number>\d{{1,2}}|{'|'.join(_NUMBERS)}) ?(?:times|x))$", re.IGNORECASE
 )
 _MOST_TIMES = 20
+_ENTERED = frozenset({"documents", "downloads", "pictures", "music", "videos", "desktop", "home"})
+#: Names of keys that are rather labels of buttons.
+_LABELS = frozenset({"next", "prior", "stop", "option"})
 
 
 def _press(part: Part, match: Groups) -> list[Goal]:
@@ -29,6 +34,9 @@ def _press(part: Part, match: Groups) -> list[Goal]:
     for item in re.split(r" ?, ?(?:and |then ){0,2}| (?:and then|and|then) ", what):
         if item.strip():
             goals.extend(_press_one(part, item) * count)
+    held = [goal for goal in goals[:-1] if isinstance(goal, Press) and set(goal.keys) <= set(MODIFIERS)]
+    if held:
+        raise NotUnderstoodError(f"I do not hold “{held[0].keys[0]}” alone: write the keys together, as ctrl+c.")
     return goals
 
 
@@ -51,7 +59,12 @@ def _press_one(part: Part, item: str) -> list[Goal]:
     )
     if not re.search(r"\bbutton$", name, re.IGNORECASE):
         try:
-            return [Press(chord(bare))]
+            keys = () if bare.casefold() in _LABELS and not name.endswith(" key") else chord(bare)
+            pressed = re.findall(r"\w+|[^\w\s+]", bare.casefold())
+            if len([key for key in keys if key not in MODIFIERS]) > 1 or len(set(pressed)) < len(pressed):
+                raise NotUnderstoodError(f"I do not know how to press “{bare}”: say “press” before each key.")
+            if keys:
+                return [Press(keys)]
         except UnknownKeyError:
             if "+" in bare and len(bare) > 3:
                 raise NotUnderstoodError(f"I do not know the keys “{bare}”.") from None
@@ -62,6 +75,9 @@ def _type(part: Part, match: Groups) -> list[Goal] | None:
     text = re.sub(r"^(?:the (?:text|words?)|in) ", "", match["text"].strip(), flags=re.IGNORECASE)
     if match["verb"].casefold() == "put" and (not match["into"] or part.quotation(text) is None):
         return None
+    shown = "" if part.quotation(text) is not None or match["into"] else part.shown(text)
+    if match["verb"].casefold() == "enter" and _is_place(shown):
+        raise NotUnderstoodError(f"I do not know whether to type “{shown}”: put what to type in quotation marks.")
     typed = text_to_type(part, text, match["verb"])
     if not typed:
         raise NotUnderstoodError("I do not understand what to type.")
@@ -94,9 +110,13 @@ def _scroll(part: Part, match: Groups) -> list[Goal]:
 
 
 def _wait(_part: Part, match: Groups) -> list[Goal]:
-    amount = (number_of(match["amount"]) if match["amount"] else None) or 1.0
+    amount = number_of(match["amount"]) if match["amount"] else 1.0
+    if amount is None:
+        raise NotUnderstoodError("I wait for a time only: “wait 5 seconds”.")
     amount *= {"ms": 0.001, "mil": 0.001, "min": 60}.get(match["unit"][:3].lower(), 1)
-    return [Wait(min(max(amount, 0.1), _MOST_SECONDS))]
+    if amount > _MOST_SECONDS:
+        raise NotUnderstoodError(f"I wait for {_MOST_SECONDS:g} seconds at most.")
+    return [Wait(max(amount, 0.1))]
 
 
 def text_to_type(part: Part, text: str, verb: str) -> str:
@@ -112,6 +132,13 @@ def text_to_type(part: Part, text: str, verb: str) -> str:
     if not _WRITING.match(verb) or is_described(shown):
         raise NotUnderstoodError(f"I do not know whether to type “{shown}”: put what to type in quotation marks.")
     return shown
+
+
+def _is_place(shown: str) -> bool:
+    """Return whether words name a place or a mode that can be entered."""
+    name = shown.casefold()
+    known = name in lexicon.programs() or name in panel_names() or name in _ENTERED or bool(known_thing(name))
+    return known or re.search(r"\bmode$|^full ?screen", name) is not None
 
 
 def is_described(shown: str) -> bool:

@@ -51,9 +51,9 @@ _COMMAND = re.compile(
     r"[|;<>$]|&&|^(?:sudo|rm|bash|sh|curl|wget)\b|^(?:the )?(?:command|script|following)\b", re.IGNORECASE
 )
 _FRONT = re.compile(
-    r"(?:(?:it|this|that|the|current|active|front|open)(?: |$))*"
-    r"(?:(?:window|dialog|dialogue|box|message|popup)(?: |$))*"
-    r"(?:(?<=this )one|(?<=that )one|(?<=current )one|(?<=front )one)?(?: ?(?:in|at the) front| ?on top)?",
+    r"(?:it|this|that)(?: one)?|(?:(?:this|that|the|current|active|front|open) )*"
+    r"(?:(?:window|dialog|dialogue|box|message|popup)(?: (?!$)|(?= in| at| on|$)))+(?: ?(?:in|at the) front| ?on top)?"
+    r"|the (?:current|active|front|open) one",
     re.IGNORECASE,
 )
 
@@ -215,7 +215,10 @@ def _arrange(part: Part, match: Groups) -> list[Goal]:
 
 def _windows(part: Part, text: str) -> list[str]:
     """Return the names of windows, "" for the front window; "it" is the last opened thing."""
-    return [_window(part, item) for item in split_list(text)[0] or [""]]
+    names = [_window(part, item) for item in split_list(text)[0] or [""]]
+    if names.count("") > 1:
+        raise NotUnderstoodError("I do not know which windows you mean: name each.")
+    return names
 
 
 def _window(part: Part, text: str) -> str:
