@@ -247,6 +247,8 @@ def _joined(goals: Sequence[Goal]) -> list[Goal]:
         before = joined[-1] if joined else None
         if isinstance(goal, kinds.SaveAs) and goal.name and isinstance(before, kinds.WriteFile) and not before.save_as:
             joined[-1] = replace(before, save_as=goal.name)
+        elif isinstance(goal, kinds.SaveAs) and isinstance(before, kinds.Close):
+            raise NotUnderstoodError("I cannot save what is closed already: say first what to save.")
         else:
             joined.append(goal)
     return _in_one_text(joined)

@@ -89,7 +89,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
     pieces = list(_pieces(text))
     parts = [without_courtesy(piece) for piece in pieces]
     for piece, part in zip(pieces, parts, strict=True):
-        _check_ending(piece.strip(" ,;.!?"), part)
+        _check_ending(piece, part)
     if any(len(part) > _MOST_PART for part in parts):
         raise NotUnderstoodError("A part of the instruction is too long: put long texts in quotation marks.")
     return [part for part in parts if part], quoted
@@ -97,12 +97,16 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
 
 #: Endings that are certainly polite, and prepositions that end a typed text.
 _SURELY = re.compile(r"(?:.*,| please| for me)+", re.IGNORECASE)
+_REQUEST = re.compile(r"(?:can|could|would|will) you\b", re.IGNORECASE)
 _GOES_INTO = re.compile(r" (?:in|into|to|on) ", re.IGNORECASE)
 
 
 def _check_ending(piece: str, part: str) -> None:
     """Raise NotUnderstoodError if the last words may be polite or belong to the text: "type see you again"."""
-    ending = piece.rpartition(part)[2] if part and _TYPING.match(part) and "\x00" not in part else ""
+    ending = piece.strip(" ,;.!?").rpartition(part)[2] if part and _TYPING.match(part) and "\x00" not in part else ""
+    typed = bool(part) and _TYPING.match(part) is not None and "\x00" not in part
+    if typed and not ending and (mark := re.search(r"[!?]+$", piece)) is not None and not _REQUEST.match(piece):
+        ending = mark[0]
     if ending and not _SURELY.match(ending) and not _GOES_INTO.search(part):
         raise NotUnderstoodError(f"I do not know whether to type “{ending.strip()}”: put the text in quotation marks.")
 
