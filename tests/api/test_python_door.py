@@ -202,11 +202,9 @@ def test_a_display_that_is_gone_is_named_and_nothing_stays(tmp_path: Path) -> No
     forget_pyautogui()
     with mai_agent.sandbox(engine="literal", runs=tmp_path) as desk:
         desk.look()
-        home, display = Path(desk.sandbox.environ["HOME"]), desk.sandbox.environ["DISPLAY"]
-        found = subprocess.run(["pgrep", "-fa", "Xvfb"], capture_output=True, text=True, check=True).stdout
-        for line in found.splitlines():
-            if line.split()[1].endswith("Xvfb") and display in line.split():
-                os.kill(int(line.split()[0]), signal.SIGKILL)
+        home = Path(desk.sandbox.environ["HOME"])
+        own = ["pgrep", "-f", f"^Xvfb .*{desk.sandbox.folder}/"]
+        os.kill(int(subprocess.run(own, capture_output=True, text=True, check=True).stdout), signal.SIGKILL)
         with pytest.raises(mai_agent.MaiError, match="can no longer be captured"):
             desk.look()
     assert not home.exists()
