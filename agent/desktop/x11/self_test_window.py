@@ -39,7 +39,7 @@ class X11Window(Shown):
         self._window.set_wm_hints(flags=1, input=1)  # it wants the focus (ICCCM 4.1.2.4)
         self._drawing = self._window.create_gc()
         self._window.map()
-        display.flush()
+        display.sync()  # `flush` returns without having sent anything if the socket takes nothing at that moment
 
     def fileno(self) -> int:
         return int(self._display.fileno())
