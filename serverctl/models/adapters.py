@@ -1,4 +1,4 @@
-"""Checks the LoRA adapters of `--lora-modules` against the model: for one that fits no layer, vLLM serves the base."""
+"""Checks that LoRA adapters fit the model. If one fits no layer, vLLM silently serves the base model."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

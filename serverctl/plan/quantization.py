@@ -204,7 +204,7 @@ def _check_checkpoint(model: Model, wish: Wish, table: QuantTable) -> None:
 
 
 def _while_loading(wish: Wish, table: QuantTable) -> str:
-    """Return an option that makes 8-bit weights while loading here; "no method" if there is none."""
+    """Return the option that converts weights to 8 bits while loading on this hardware; or "no method"."""
     others = table.vendors.get(wish.vendor)
     for name in ("fp8_per_channel", "fp8_per_tensor"):
         if table.methods[name].runs_on(wish.sm) if others is None else name in others:

@@ -336,7 +336,7 @@ def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool
 
 
 def _end_in_steps_of(control: Element, values: list[float], wanted: float, most: int) -> str | None:
-    """Return the key to an end from which fewer than `most` whole steps lead to the number; None if there is none."""
+    """Return the key (home or end) of an end from which under `most` whole steps lead to the number; None for none."""
     steps = [abs(one - other) for one, other in itertools.pairwise(values) if one != other]
     for end, key in zip(control.limits or (), _ENDS, strict=False):
         count = abs(wanted - end) / min(steps) if steps else most

@@ -74,7 +74,7 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
 
 
 def enter_folder(now: Now, name: str) -> Steps[Done | None]:
-    """Go to a folder: one that the file manager in front lists, or else one of that name in the home.
+    """Go to a folder that the file manager in front lists, or else to the folder of that name in the home.
 
     A click would only select it. None if there is no such folder, or no file manager in front.
     """

@@ -19,7 +19,8 @@ _HEADINGS = frozenset({"heading", "label"})
 _ICONS = frozenset({"icon", "desktop icon", "table cell"})
 #: Titles of error windows that appear instead of the wanted one.
 _FAILURE = re.compile(r"\b(?:error|failed|fehler)\b", re.IGNORECASE)
-#: Key combinations of xfwm4 and Marco, then of GNOME Shell, KWin and Muffin. The other one is tried if nothing happens.
+#: Key combinations of xfwm4 and Marco, then of GNOME Shell, KWin and Muffin. GNOME may run with another window
+#: manager, so there the first one is tried if the second does nothing.
 _CHORDS = {
     "maximize": ("alt+f10", "super+up"),
     "unmaximize": ("alt+f10", "super+down"),
@@ -97,8 +98,9 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
             return None
         return Done(f"the window “{window.title}” is {shown.box.width}x{shown.box.height} now")
 
-    first = now.names.desktop in ("gnome", "kde", "cinnamon")
-    for chord in (_CHORDS[goal.how][first], _CHORDS[goal.how][not first]):
+    common, own = _CHORDS[goal.how]
+    chords = {"gnome": (own, common), "kde": (own,), "cinnamon": (own,)}.get(now.names.desktop or "", (common,))
+    for chord in chords:
         yield Step.press(f"{goal.how.capitalize()} “{window.title}”.", chord, main=True)
         if done := (yield from until(end, "The window is as it was: wait.", 1, 0.5)):
             return done
