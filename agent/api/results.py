@@ -6,8 +6,7 @@ from pathlib import Path
 from PIL.Image import Image
 
 from agent.core.changes import Change
-from agent.desktop.trees.roles import ROLES
-from agent.literal.find.finder import kinds_of
+from agent.literal.find.finder import is_role, kinds_of
 from agent.literal.vocabulary.lexicon import plain
 from agent.screen.outline import Element, ShownWindow
 from foundation.errors import MaiError, UsageError
@@ -107,7 +106,7 @@ class Look:
 
 def check_role(role: str) -> None:
     """Raise UsageError for a role that no element has."""
-    if role and role not in ROLES and kinds_of(role) == {role}:
+    if role and not is_role(role):
         raise UsageError(f"There is no role {role!r}.", "`look` lists the roles; kinds like button also work.")
 
 

@@ -49,8 +49,8 @@ def main(argv: Sequence[str]) -> int:
                         help="print the manifest of this fleet for Kubernetes (KubeRay); start nothing")  # fmt: skip
     add_fleet_options(parser)
     parser.add_argument("--json", action="store_true", help="print the events of all runs as JSON, one per line")
-    for group in ("policy", "runs", "engine", "two models", "sandbox", "limits and history"):
-        add_options(parser, group, without=("runs", "sandbox", "keep", "approve"))
+    for group in ("policy", "engine", "two models", "sandbox", "limits, history and traces"):
+        add_options(parser, group, without=("sandbox", "keep", "approve"))
     return _run(parser.parse_args(argv))
 
 

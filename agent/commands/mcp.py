@@ -75,7 +75,7 @@ def _serving() -> Parser:
     )
     parser.add_argument("--http", metavar="PORT", type=port_number, help="on this port in place of standard input")
     add_options(parser, "policy")
-    for group in ("desktop", "runs", "engine", "sandbox", "limits and history"):
+    for group in ("desktop", "runs", "engine", "sandbox", "limits, history and traces"):
         add_options(parser, group)
     return parser
 

@@ -196,6 +196,8 @@ def main(argv: Sequence[str]) -> int:
         put_text(recipe.text)
     else:
         put(f"{path} is a recipe of {counted(len(recipe.steps), 'step')}: mai-agent do {options.name}{_asked(recipe)}")
+        for name in sorted(recipe.braces_kept):
+            put(f"{{{name}}} is no parameter of it: it is used as it stands.")
     return 0
 
 

@@ -60,7 +60,7 @@ def add_run_options(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print one event per line as JSON")
     add_options(parser, "desktop", titled=False)
     add_options(parser, "runs", titled=False)
-    for group in ("engine", "two models", "sandbox", "limits and history"):
+    for group in ("engine", "two models", "sandbox", "limits, history and traces"):
         add_options(parser, group)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 
@@ -308,18 +309,29 @@ def build_server(tools: DesktopTools) -> MCPServer[Any]:
         finally:
             await tools.close()
 
+    listed = [
+        _strict(function, annotations) for function, annotations in (
+            (tools.do, _ACTS), (tools.repeat, _ACTS), (tools.recipes, _LOOKS), (tools.act, _ACTS), (tools.look, _LOOKS),
+            (tools.ask, _LOOKS), (tools.undo, _ACTS),
+        )
+    ]  # fmt: skip
     server: MCPServer[Any] = MCPServer(
-        "mai-agent", version=agent.__version__, instructions=skill_text(), lifespan=lifespan, log_level="ERROR"
-    )
-    for function, annotations in (
-        (tools.do, _ACTS), (tools.repeat, _ACTS), (tools.recipes, _LOOKS), (tools.act, _ACTS), (tools.look, _LOOKS),
-        (tools.ask, _LOOKS), (tools.undo, _ACTS),
-    ):  # fmt: skip
-        server.add_tool(function, annotations=annotations, structured_output=False)
+        "mai-agent", version=agent.__version__, instructions=skill_text(), lifespan=lifespan, log_level="ERROR",
+        tools=listed,
+    )  # fmt: skip
     server.resource("mai-agent://runs", mime_type="application/json")(tools.runs)
     server.resource("mai-agent://runs/{run}", mime_type="application/json")(tools.run)
     server.resource("mai-agent://runs/{run}/report", mime_type="text/html")(tools.report)
     return server
+
+
+def _strict(function: Callable[..., Any], annotations: ToolAnnotations) -> Tool:
+    """Return a tool that refuses arguments it does not know: a misspelt one would change what is done."""
+    tool = Tool.from_function(function, annotations=annotations, structured_output=False)
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    return tool.model_copy(update={"parameters": arguments.model_json_schema(by_alias=True)})
 
 
 def skill_text() -> str:

@@ -8,6 +8,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agent.core.keys import UnknownKeyError, chord
+from agent.literal.find.finder import is_role
 from agent.literal.goals import Click, Close, Expected, Open, Part, Press, Repeat, Scroll, Target, Toggle, Type, Wait
 from agent.screen.picture_search import read_picture
 from foundation.errors import UsageError
@@ -40,6 +41,8 @@ class Thing(_Model):
     def _says_something(self) -> "Thing":
         if not self.name and not self.role and not self.picture:
             raise ValueError("a target needs a name, or a role or picture where it has no name")
+        if self.role and not _named_in(self.role) and not is_role(self.role):
+            raise ValueError(f"there is no role {self.role!r}; `mai-agent look` lists those on the screen")
         return self
 
     @property
@@ -226,6 +229,11 @@ class Recipe(_Model):
                 typed = step.type.model_copy(update={"into": _renamed(step.type.into, target)})
                 steps[number - 1] = step.model_copy(update={"type": typed})
         return self.model_copy(update={"steps": steps})
+
+    @property
+    def braces_kept(self) -> set[str]:
+        """The words in braces that look like parameters and are none."""
+        return {*_named_in(self.model_dump_json(exclude={"parameters"}))} - self.parameters.keys()
 
     def secrets(self, arguments: Mapping[str, str]) -> list[str]:
         """Return the values that no record may hold."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 
-from agent.mcp.server import DesktopTools
+from agent.mcp.server import DesktopTools, build_server
 
 NOBODY: Any = None
 
@@ -25,6 +25,13 @@ NOBODY: Any = None
 async def test_an_action_without_what_it_needs_or_with_more_is_refused(given: dict[str, str], said: str) -> None:
     with pytest.raises(ToolError, match=said):
         await DesktopTools({}).act(context=NOBODY, **given)  # type: ignore[arg-type]
+
+
+async def test_an_argument_that_no_tool_knows_is_refused() -> None:
+    server = build_server(DesktopTools({}))
+    assert all(tool.input_schema["additionalProperties"] is False for tool in await server.list_tools())
+    with pytest.raises(ToolError, match="windw"):
+        await server.call_tool("act", {"action": "click", "target": "OK", "windw": "Save As"})
 
 
 def test_a_run_that_is_not_there_is_named() -> None:

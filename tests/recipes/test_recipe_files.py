@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.commands.recipes import main as recipes_main
 from agent.literal.goals import Click, Close, Expected, Open, Part, Press, Repeat, Scroll, Target, Toggle, Type, Wait
 from agent.recipes.files import keep_recipe, load_recipe, offer, read_recipe, recipe_names
 from foundation.errors import UsageError
@@ -77,6 +78,7 @@ def test_what_is_written_reads_the_same():
         ("- press: enter", "- {press: enter, wait: 1}", "line 10, step 5: a step is exactly one of open, click"),
         ("role: push button, in", "rule: push button, in", r"line 11, step 6: there is no 'rule' here; there are name"),
         ("name: Save, role: push button, ", "", "line 11, step 6: a target needs a name"),
+        ("role: push button, in", "role: pushbuton, in", "line 11, step 6: there is no role 'pushbuton'"),
         ("wait: 1.5", "wait: long", "line 15, step 10: wait cannot be 'long'"),
         ("becomes: written", "becomes: new", "line 18: a file becomes written or gone"),
         ("- open: mousepad\n", "- open: mousepad\n  open: thunar\n", "line 7: 'open' occurs twice"),
@@ -114,6 +116,12 @@ def test_wrong_values_are_refused(values, words):
 def test_a_value_is_never_read_as_part_of_the_file():
     _, goal = read_recipe(NOTE, "note").with_values({"title": '"}, {in: x'})
     assert goal.parts[3].goal == Type('"}, {in: x.txt')
+
+
+def test_the_check_names_braces_that_are_no_parameter(folder, capsys):
+    keep_recipe(read_recipe(NOTE, "note"), "note")
+    assert recipes_main(["check", "note"]) == 0
+    assert "{brackets} is no parameter of it" in capsys.readouterr().out
 
 
 def test_recipes_are_kept_by_their_names(folder):

@@ -141,8 +141,8 @@ def _add_tasks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, help="of all desktops, whatever tasks say")
     parser.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in them reach")
     add_fleet_options(parser)
-    for group in ("policy", "runs", "engine", "two models", "limits and history"):
-        add_options(parser, group, without=("approve", "runs"))
+    for group in ("policy", "engine", "two models", "limits, history and traces"):
+        add_options(parser, group, without=("approve",))
 
 
 def _add_osworld(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from agent.core.roles import role_group
+from agent.desktop.trees.roles import ROLES
 from agent.literal.find.scene import (
     AMOUNTS,
     BUTTONS,
@@ -367,3 +368,8 @@ def without_twins(found: list[Found]) -> list[Found]:
 def kinds_of(role: str) -> frozenset[str]:
     """Return the roles that people mean by a role: a "button" may be any of several."""
     return role_group(f"a {role}") if f"a {role}" in load_config("roles.toml") else frozenset({role})
+
+
+def is_role(role: str) -> bool:
+    """Whether elements have this role, or people mean some role by it."""
+    return role in ROLES or kinds_of(role) != {role}
