@@ -144,7 +144,7 @@ class Policy:
         blind = [rule for rule in matching if rule.is_blind(action, situation)]
         known = [rule for rule in matching if rule not in blind]
         # "Not on the list" is a reason only if there is no more specific one.
-        specific_rules = [rule for rule in known if not rule.is_default] or known
+        specific_rules = [rule for rule in known if not rule.is_default] or known[:1]
         named: dict[str, list[str]] = {}  # rules by their reasons, so that no reason appears twice
         for rule in specific_rules:
             named.setdefault(rule.why(action, situation), []).append(f"“{rule.name}”")

@@ -153,7 +153,8 @@ def named_elements(place: Place | None, seen: Situation, *, typing: bool) -> Ite
 
 
 def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
-    if any(one.role in _BUTTONS for one in seen.elements) or (is_page(place) and is_script(link_of(seen))):
+    scripted = is_page(place) and (is_script(link_of(seen)) or _takes_clicks(seen))
+    if scripted or any(one.role in _BUTTONS for one in seen.elements):
         texts = captions(seen, typing=seen.under is None)
         return {"a button"} if any(map(str.strip, texts)) else {"a button", "nameless"}
     if is_page(place) and _is_picture(seen):
@@ -164,6 +165,14 @@ def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
     if seen.words.strip():
         return {"a button"}
     return {"a button", "nameless"} if place is not None and place.dialog else set()
+
+
+def _takes_clicks(seen: Situation) -> bool:
+    """Whether a small part of a page takes clicks itself, whatever its role. A row opens what it lists."""
+    element = seen.elements[-1] if seen.elements else None
+    if element is None or element.box.height > _TALLEST_BUTTON or takes_text(element):
+        return False
+    return "clickable" in element.states and element.role not in _ROWS
 
 
 def _is_picture(seen: Situation) -> bool:

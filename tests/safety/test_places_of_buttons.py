@@ -23,7 +23,7 @@ def judged(action: Action[DesktopPoint], place: Place, target: str = "", **known
     ("action", "hit", "weighs", "ordinary"),
     [
         (PRESS, "push button: Stop", Place("Gnome-system-monitor", "System Monitor"), Place("Rhythmbox", "Rhythmbox")),
-        (PRESS, "push button: Continue", Place("Seahorse", "Change Keyring Password"), Place("Gnome-mines", "Mines")),
+        (PRESS, "push button: Continue", Place("Seahorse", "Change Keyring Password"), Place("Xournalpp", "a.xopp")),
         (PRESS, "switch: Natural scrolling", Place("Dconf-editor", "dconf Editor"), Place("Mousepad", "Untitled 1")),
         (PRESS, "push button: Open", Place("Firefox", "File Upload"), Place("Mousepad", "Open File", dialog=True)),
         (PRESS, "menu item: Rename", Place("Nautilus", "autostart"), Place("Nautilus", "Documents")),
@@ -31,8 +31,8 @@ def judged(action: Action[DesktopPoint], place: Place, target: str = "", **known
         # a document's name is no place, and an application's identifier no site
         (PRESS, "push button: OK", Place("Firefox", "Bank statement"), Place("Soffice", "bank.ods — LibreOffice Calc")),
         (PRESS, "push button: OK", Place("Firefox", "x - GitHub"), Place("com.github.xournalpp.xournalpp", "Notes")),
-        (PRESS, "push button: Answer", Place("Signal", "Signal"), Place("Gnome-mines", "Mines")),
-        (PressKeys(("enter",)), "", Place("Xfreerdp", "FreeRDP: server"), Place("Gnome-mines", "Mines")),
+        (PRESS, "push button: Answer", Place("Signal", "Signal"), Place("Xournalpp", "a.xopp")),
+        (PressKeys(("enter",)), "", Place("Xfreerdp", "FreeRDP: server"), Place("Xournalpp", "a.xopp")),
         (TypeText("yes"), "", Place("Scrcpy", "Pixel 7"), Place("Mousepad", "a.txt - Mousepad")),
         (Drag(POINT, POINT), "heading: Rejected", Place("Firefox", "Candidates"), Place("Firefox", "News")),
         (PRESS, "push button: Ablehnen", Place("Firefox", "Urlaubsantrag Tom"), Place("Firefox", "Wetter Berlin")),

@@ -1,5 +1,7 @@
 """Rows, drops, fields and choices that weigh by where they are: devices, calendars, brokers, filters, signatures."""
 
+from dataclasses import replace
+
 import pytest
 from stubs.judging import asked, hit
 
@@ -93,3 +95,34 @@ def test_what_is_chosen_from_a_palette_of_commands_asks() -> None:
 def test_a_link_that_has_a_program_run_elsewhere_asks_also_where_the_sentence_has_its_words(name: str) -> None:
     page = Place("Firefox", "nightly [Jenkins] - Mozilla Firefox")
     assert _asks(PRESS, page, "link", name, "Is the nightly build green, and was it promoted to production?")
+
+
+@pytest.mark.parametrize("name", ["Start", "OK", "Write", "Finish", "Rename", "Set"])
+def test_an_ordinary_button_asks_only_in_a_program_that_is_not_known(name: str) -> None:
+    assert _asks(PRESS, Place("Rufus", "Rufus 4.4"), "push button", name)
+    assert not _asks(PRESS, Place("Rufus", "Rufus 4.4"), "push button", name, f"Press {name} in Rufus")
+    for known in ("Mousepad", "org.gnome.Nautilus", "Xfce4-appearance-settings", "Galculator", "Firefox"):
+        assert name == "Set" or not _asks(PRESS, Place(known, "Something"), "push button", name), known
+
+
+def test_a_slider_asks_in_a_program_that_is_not_known() -> None:
+    assert _asks(DROP, Place("hmi", "Line 2 - Dosing"), "slider", "Flow")
+    assert not _asks(DROP, Place("Pavucontrol", "Volume Control"), "slider", "Front Left")
+
+
+def test_a_part_of_a_page_that_takes_clicks_is_a_button_and_a_row_is_none() -> None:
+    page = Place("Firefox", "Blog - Mozilla Firefox")
+    for role, states, asks in (
+        ("section", {"clickable"}, True), ("section", set(), False), ("table row", {"clickable"}, False),
+    ):  # fmt: skip
+        element = replace(hit(role, "Fizetés"), states=frozenset(states))
+        assert (asked(PRESS, page, element, words="", origin=page) is not None) is asks, role
+
+
+@pytest.mark.parametrize(
+    "text", ["The pump will start.", "Alle Nutzer werden abgemeldet.", "Bob gets control of your screen"]
+)
+def test_ok_asks_where_the_dialog_says_what_happens_then(text: str) -> None:
+    dialog = Place("Mousepad", "Question", dialog=True)
+    assert asked(PRESS, dialog, hit("push button", "OK"), words="OK", asked=text) is not None
+    assert asked(PRESS, dialog, hit("push button", "OK"), words="OK", asked="The settings are fine.") is None

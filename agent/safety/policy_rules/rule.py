@@ -140,7 +140,7 @@ _CONDITIONS: dict[str, frozenset[str]] = {
     "asked": frozenset({"press", "key", "hold"}),
     "elements": _ON_DESKTOP,
     "buttons": frozenset({"click"}),
-    "excepted": frozenset({"open", "call_tool"}),
+    "excepted": frozenset({"open", "call_tool", "press", "drag"}),
     "given": _ON_DESKTOP | {"open", "visit", "follow"},
     "unless": _ON_DESKTOP | {"open", "visit", "follow"},
 }
@@ -188,7 +188,7 @@ class Rule(PolicyPart):
     unlisted_keys: Some[Chord] = ()  # chords; the pressed chord is none of them, and enters no text
     given: Facts = ()  # all of these hold
     unless: Facts = ()  # none of these holds
-    #: Names of applications or tools that the rule exempts; * matches anything.
+    #: Names of applications or tools that the rule exempts, also of the target window's; * matches anything.
     excepted: Annotated[Names, Field(alias="except")] = ()
     always: StrictBool = True  # may be allowed for the rest of the run
 
@@ -238,7 +238,8 @@ class Rule(PolicyPart):
         placed = any(self._is_in(place) for place in places if place is not None)
         if self.windows and ("windows" if typing else "places") not in lost and not placed:
             return False
-        if self.elsewhere and any(found(one, place.app) for one in self.elsewhere for place in places if place):
+        apps = [place.app for place in places if place is not None]
+        if self._excepted(apps) or any(found(one, app) for one in self.elsewhere for app in apps):
             return False
         texts = (situation.words, *_names(situation, typing=typing))
         unread = bool(lost & ({"elements"} if typing else {"elements", "words"}))
