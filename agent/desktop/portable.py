@@ -13,19 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.core.geometry import Region, Size, Viewport
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.input.hand import InputHand
-from agent.desktop.protocol.desktop import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
-from agent.desktop.protocol.elements import Elements
+from agent.desktop.protocol.desktop import Abilities, Applications, Desktop, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.protocol.hand import CornerError, Hand, Input, Press
-from agent.desktop.protocol.input_log import InputLog
 from agent.desktop.protocol.monitors import number_of
-from agent.desktop.protocol.windows import Windows
-from agent.desktop.protocol.witness import Witness
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame, Screen
 from agent.screen.encode import keep_freed_memory
@@ -208,7 +203,7 @@ def _open_mss() -> "MSS":
 _CORNER = "The pointer in a corner of the screen stops a run too."
 
 
-class PortableDesktop:
+class PortableDesktop(Desktop):
     """A desktop without window information. `OpenDesktop` describes arguments and errors."""
 
     name = ""
@@ -218,8 +213,7 @@ class PortableDesktop:
         self._stop = stop
         screen = MssScreen(monitor)
         self.screen: Screen = screen
-        self.monitors = screen.monitors
-        self.home = screen.home
+        self.monitors, self.home = screen.monitors, screen.home
         self.applications: Applications = Launcher(environ, self.open_windows)
 
     @cached_property
@@ -232,18 +226,6 @@ class PortableDesktop:
 
     def _input(self) -> Input:
         return PyAutoGuiInput()
-
-    def open_windows(self) -> Windows | None:
-        return None
-
-    def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:  # noqa: ARG002 -- the protocol's
-        return None
-
-    def open_elements(self) -> Elements | None:
-        return None
-
-    def open_input_log(self) -> InputLog | None:
-        return None
 
     def shows(self, environ: Mapping[str, str]) -> bool:  # noqa: ARG002 -- the protocol's
         return True

@@ -94,7 +94,7 @@ class PortalDesktop(WaylandDesktop):
         return PortalInput(self._session, self._pointer, seat, layout, self._stop)
 
     @cached_property
-    def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached
+    def text_entry(self) -> TextEntry:
         return PortalTextEntry(
             self._input,
             self._clipboard,

@@ -15,12 +15,21 @@ from functools import partial
 from agent.desktop.apps.catalogue import takes_text
 from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.linux.bus import BusError
+from agent.desktop.linux_desktop import (
+    FETCH_TIMEOUT,
+    KEYS_AT_FIRST,
+    LONGEST,
+    MOST_KEYS,
+    NOTHING_TOOK_IT,
+    QUIET,
+    Typing,
+)
 from agent.desktop.portal.input import PortalInput
 from agent.desktop.portal.session import CLIPBOARD, Session
 from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import OpenWindows
-from agent.desktop.wayland.desktop import CheckedTextEntry, FocusCheck
+from agent.desktop.wayland.desktop import CheckedTextEntry
 from agent.desktop.wayland.selection import read_all, write_all
 
 #: MIME types under which text is offered: Wayland's names and those of X11 programs.
@@ -30,8 +39,6 @@ _NOT_KEPT = {"x-kde-passwordManagerHint": b"secret"}
 #: Seconds to wait for a clipboard manager, which reads new content at once: its read must not count as a paste. GNOME's
 #: took 0.02 s. If none reads in this time, later offers do not wait.
 _MANAGER_LOOKS = 1.0
-#: Seconds without a request after which an application has what it needs, and the longest wait for that.
-_QUIET, _LONGEST = 0.06, 0.6
 _TICK = 0.01
 #: Stands for an empty clipboard. If the clipboard had no owner, GNOME's clipboard manager would restore the last
 #: content it saw.
@@ -105,8 +112,7 @@ class PortalClipboard:
         press()
         if not _until(lambda: len(fetched) > before, seconds, check):
             return False
-        # Some applications fetch twice, and browsers check the offered types several times before they insert the text.
-        _until(lambda: time.monotonic() - fetched[-1] > _QUIET, _LONGEST)
+        _until(lambda: time.monotonic() - fetched[-1] > QUIET, LONGEST)
         return True
 
     def _saved(self) -> dict[str, bytes]:
@@ -168,14 +174,7 @@ def _worth_keeping(kinds: Sequence[str]) -> list[str]:
     return [one for one in kinds if one not in pictures or one == best]
 
 
-#: Text up to this length, in characters, is typed by keys if possible.
-_KEYS_AT_FIRST = 60
-#: If pasting fails, text up to this length, in characters, is typed by keys.
-_MOST_KEYS = 200
-#: Seconds to wait for an application to fetch pasted text.
-_FETCH_TIMEOUT = 1.5
 _PASTE, _PASTE_IN_TERMINALS = ("ctrl", "v"), ("ctrl", "shift", "v")
-_NOTHING_TOOK_IT = "nothing on the screen took the text: is the right field focused?"
 _NO_WAY = (
     "this keyboard lacks some of the characters (or Caps Lock is on), and the desktop does not share its clipboard: "
     "nothing was typed"
@@ -188,7 +187,7 @@ class PortalTextEntry(CheckedTextEntry):
     """Enters text by keys or by pasting.
 
     `composes` returns whether keys go through an input method and so do not type their letters. `told_app` returns the
-    focused application's name; it is called only if the windows are not known.
+    focused application's name; it is called only if no window is known to have the focus.
     """
 
     def __init__(
@@ -205,37 +204,37 @@ class PortalTextEntry(CheckedTextEntry):
         self._composes = composes
         self._told_app = told_app
 
-    def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:
-        app = self._told_app() if focus.windows is None else "" if focus.window is None else focus.window.app
-        clipboard = self._clipboard
-        if len(text) <= _KEYS_AT_FIRST and not takes_text(app, "completing") and self._type(text, focus):
+    def _enter(self, typing: Typing) -> None:
+        text, clipboard = typing.text, self._clipboard
+        app = self._told_app() if typing.window is None else typing.window.app
+        if len(text) <= KEYS_AT_FIRST and not takes_text(app, "completing") and self._type(typing):
             return
         if clipboard.lacks:
-            if not self._type(text, focus):
+            if not self._type(typing):
                 raise ActionFailedError(_NO_WAY)
             return
         try:
             with clipboard.lent():
-                clipboard.offer(text, focus.check_stop)
-                focus.look()
+                clipboard.offer(text, typing.check_stop)
+                typing.check()
                 # Ctrl+V means something else in a terminal, and text pasted after it would be misread.
                 chord = _PASTE_IN_TERMINALS if takes_text(app, "primary") else _PASTE
-                if clipboard.pasted(partial(press, chord), _FETCH_TIMEOUT, focus.check_stop):
+                if clipboard.pasted(partial(typing.press, chord), FETCH_TIMEOUT, typing.check_stop):
                     return
                 # The loan lasts until here: an application that hung and fetches late must get this text, not the
                 # user's content.
-                if len(text) <= _MOST_KEYS and self._type(text, focus):
+                if len(text) <= MOST_KEYS and self._type(typing):
                     return
         except BusError as error:
             raise ActionFailedError(f"the clipboard cannot be used ({error})") from error
-        raise ActionFailedError(_NOTHING_TOOK_IT)
+        raise ActionFailedError(NOTHING_TOOK_IT)
 
-    def _type(self, text: str, focus: FocusCheck) -> bool:
+    def _type(self, typing: Typing) -> bool:
         """Type the text by keys. Return False, with nothing typed, if the keyboard cannot."""
-        strokes = None if self._composes() else self._source.strokes(text)
+        strokes = None if self._composes() else self._source.strokes(typing.text)
         if strokes is None:
             return False
-        self._source.type(strokes, focus.before_key)
+        self._source.type(strokes, typing.before_key)
         return True
 
 

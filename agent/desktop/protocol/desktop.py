@@ -154,27 +154,14 @@ class TakeoverWatch:
 
 
 class Desktop(Protocol):
-    """One desktop, opened for one run with its stop switch."""
+    """One desktop, opened for one run with its stop switch. Methods with a body are for desktops that know no more."""
 
-    @property
-    def abilities(self) -> Abilities:
-        """What this desktop can do."""
-
-    @property
-    def name(self) -> str:
-        """The desktop's name on this machine, such as :0; "" if there can be only one."""
-
-    @property
-    def monitors(self) -> list[Region]:
-        """All monitors in desktop units, in the system's order."""
-
-    @property
-    def home(self) -> DesktopPoint:
-        """The middle of the watched monitor."""
-
-    @property
-    def screen(self) -> Screen:
-        """The captured monitor. The caller closes it, on the thread that captures."""
+    abilities: Abilities
+    name: str  # on this machine, such as :0; "" if there can be only one
+    monitors: list[Region]  # in desktop units, in the system's order
+    home: DesktopPoint  # the middle of the watched monitor
+    screen: Screen  # the captured monitor. The caller closes it, on the thread that captures
+    applications: Applications  # the installed ones
 
     @property
     def hand(self) -> Hand:
@@ -187,27 +174,27 @@ class Desktop(Protocol):
     def text_entry(self) -> TextEntry:
         """The text entry that `hand` uses."""
 
-    @property
-    def applications(self) -> Applications:
-        """The installed applications."""
-
     def open_windows(self) -> Windows | None:
         """Open a connection to the windows for the calling thread; None if windows are unknown."""
+        return None
 
-    def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
+    def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:  # noqa: ARG002
         """Start to watch for changes that applications with this environment make; None if nothing can be watched.
 
         Returns at once. Files in the folders of `without`, such as the run's own record, are ignored.
         """
+        return None
 
     def open_elements(self) -> Elements | None:
         """Open a connection to the screen's elements for the calling thread; None if elements are unknown."""
+        return None
 
     def open_input_log(self) -> InputLog | None:
         """Start to listen to the person's mouse and keyboard; None if this desktop never reports them.
 
         Raises EnvironmentLacksError if listening is impossible on this display.
         """
+        return None
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """Whether windows of a program with this environment appear on this desktop."""

@@ -9,18 +9,16 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.input.hand import InputHand
-from agent.desktop.linux_desktop import LinuxDesktop
-from agent.desktop.protocol.desktop import Applications, TakeoverWatch, TextEntry
-from agent.desktop.protocol.hand import ActionFailedError, Hand, Input
-from agent.desktop.protocol.input_log import InputLog
-from agent.desktop.protocol.windows import OpenWindows, Windows
+from agent.desktop.linux_desktop import LinuxDesktop, Typing
+from agent.desktop.protocol.desktop import TakeoverWatch
+from agent.desktop.protocol.hand import Hand, Input
+from agent.desktop.protocol.windows import OpenWindows
 from agent.desktop.wayland.devices import EVDEV, Stroke
 from agent.desktop.wayland.wire import Arguments, Connection, socket_of
 from agent.safety.stop import StopSwitch
@@ -95,38 +93,6 @@ class SeatWatch:
 _LOOK_EVERY = 8
 
 
-class FocusCheck:
-    """Checks that the window that had the focus at the start still has it, and counts the keys typed so far."""
-
-    def __init__(self, windows: Windows | None, length: int, check_stop: Callable[[], None]) -> None:
-        self.windows = windows
-        self.window = None if windows is None else windows.active()
-        self.check_stop = check_stop
-        self._length = length
-        self._keys = 0
-
-    def before_key(self) -> None:
-        """Raise if typing must stop."""
-        self.check_stop()
-        if self._keys % _LOOK_EVERY == 0:
-            self.look()
-        self._keys += 1
-
-    def look(self) -> None:
-        """Raise ActionFailedError if another window has the focus now."""
-        self.check_stop()
-        if self.windows is None or self.window is None:
-            return
-        now = self.windows.active()
-        if now is not None and now.id == self.window.id:
-            return
-        went = "went away" if now is None else f"went to {now.title or now.app!r}"
-        raise ActionFailedError(
-            f"the keyboard focus {went} while this was typed: at most the first {self._keys} of "
-            f"{self._length} characters are in {self.window.title or self.window.app!r}, and the rest was not typed"
-        )
-
-
 class CheckedTextEntry(ABC):
     """Text entry that stops when another window takes the focus, and reports how much was typed."""
 
@@ -135,21 +101,14 @@ class CheckedTextEntry(ABC):
 
     def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
         windows = self._open_windows()
-        try:
-            focus = FocusCheck(windows, len(text), check_stop)
-            body = text.rstrip("\n")
-            if body:
-                self._enter(body, press, focus)
-            for _ in text[len(body) :]:
-                focus.look()
-                press(("enter",))
-        finally:
-            if windows is not None:
-                windows.close()
+        with nullcontext() if windows is None else closing(windows):
+            now = (lambda: None) if windows is None else windows.active
+            typing = Typing(text, press, check_stop, now(), now, _LOOK_EVERY)
+            typing.enter(lambda: self._enter(typing))
 
     @abstractmethod
-    def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:
-        """Enter text that does not end in a line end."""
+    def _enter(self, typing: Typing) -> None:
+        """Enter the text, which is not empty and does not end in a line end."""
 
 
 #: Seconds between two keys: toolkits that draw slowly lose faster input.
@@ -200,16 +159,13 @@ class WaylandInput(ABC):
 class WaylandDesktop(LinuxDesktop):
     """The base of every desktop on Wayland."""
 
-    home: DesktopPoint
-    text_entry: TextEntry
-
     def __init__(self, stop: StopSwitch, environ: Mapping[str, str] | None) -> None:
         self._stop = stop
         self._environ = os.environ if environ is None else environ
         self._path = socket_of(os.environ)
         self.name = os.environ.get("WAYLAND_DISPLAY", "")
         self._watches = ExitStack()
-        self.applications: Applications = Launcher(environ, self.open_windows)
+        self.applications = Launcher(environ, self.open_windows)
 
     @property
     @abstractmethod
@@ -228,9 +184,6 @@ class WaylandDesktop(LinuxDesktop):
     def _tells_idle(self) -> bool:
         """Whether the compositor reports when the user uses mouse or keyboard."""
         return self._offers(*(name for name, *_ in NOTIFIERS))
-
-    def open_input_log(self) -> InputLog | None:
-        return None
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         return socket_of(environ) == self._path

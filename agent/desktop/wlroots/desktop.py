@@ -173,7 +173,7 @@ class WlrootsDesktop(WaylandDesktop):
         return WlrootsInput(self._path, self._pointer)
 
     @cached_property
-    def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached
+    def text_entry(self) -> TextEntry:
         return WlrootsTextEntry(self._input, self.open_windows)
 
     @override

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing_extensions import override
 
 from agent.core.geometry import around
+from agent.desktop.linux_desktop import Typing
 from agent.desktop.programs import HelperProcess
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.protocol.windows import OpenWindows
-from agent.desktop.wayland.desktop import CheckedTextEntry, FocusCheck, Pointer, WaylandInput
+from agent.desktop.wayland.desktop import CheckedTextEntry, Pointer, WaylandInput
 from agent.desktop.wayland.devices import (
     CAPABILITIES,
     EVDEV,
@@ -273,8 +274,8 @@ class WlrootsTextEntry(CheckedTextEntry):
         super().__init__(open_windows)
         self._source = source
 
-    def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:  # noqa: ARG002
-        self._source.type(text, focus.before_key)
+    def _enter(self, typing: Typing) -> None:
+        self._source.type(typing.text, typing.before_key)
 
 
 def release_buttons(path: str, buttons: Sequence[int]) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from agent.desktop.linux_desktop import LONGEST, QUIET
 from agent.desktop.programs import bare_environ
 from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.x11.connection import client_of, open_display, with_focus
@@ -22,8 +23,6 @@ _ANSWERS = 0.3
 _KEEPER = Path(__file__).with_name("selection_keeper_process.py")
 #: Bytes that are kept at most.
 _MOST = 64_000_000
-#: Seconds without a request after which an application has all it needs, and the longest wait for that.
-_QUIET, _LONGEST = 0.06, 0.6
 
 
 @contextmanager
@@ -135,14 +134,13 @@ class SelectionOwner(Owner):
     def serve_paste(self, timeout: float, check: Callable[[], None]) -> bool:
         """Serve until the application has fetched the text and requests no more. Return False if it did not fetch."""
         deadline = time.monotonic() + timeout
-        while not self.serve(_QUIET, until_fetched=True):
+        while not self.serve(QUIET, until_fetched=True):
             check()
             if self.thief or time.monotonic() >= deadline:
                 return False
-        # Some applications fetch twice, and Chromium lists the types several times before it uses what it fetched.
-        deadline, self._asked = time.monotonic() + _LONGEST, time.monotonic()
-        while (now := time.monotonic()) < deadline and now < self._asked + _QUIET:
-            self.serve(self._asked + _QUIET - now)
+        deadline, self._asked = time.monotonic() + LONGEST, time.monotonic()
+        while (now := time.monotonic()) < deadline and now < self._asked + QUIET:
+            self.serve(self._asked + QUIET - now)
         return True
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from agent.desktop.apps.catalogue import takes_text
 from agent.desktop.guard.targets import named
+from agent.desktop.linux_desktop import FETCH_TIMEOUT, KEYS_AT_FIRST, MOST_KEYS, NOTHING_TOOK_IT, Typing
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import Window
 from agent.desktop.x11.connection import (
@@ -171,19 +172,12 @@ class Ping:
 
 #: Bytes pasted at once; longer text is split. X servers reject properties above 256 KiB without special requests.
 _PIECE_BYTES = 60_000
-#: Seconds after which an application that has not fetched the text counts as not taking pasted text.
-_FETCH_TIMEOUT = 1.5
 #: Seconds to wait for an application that hangs, and between two looks at it.
 _HANGS, _POLL = 10.0, 0.2
-#: Single-line text up to this many characters is typed by keys if possible.
-_KEYS_AT_FIRST = 60
-#: Text up to this many characters is typed by keys if pasting fails.
-_MOST_KEYS = 200
 #: Seconds in which clipboard managers read a new selection; their read must not count as the paste.
 _MANAGERS_LOOK = 0.03
 #: Seconds between two keys: toolkits that compress motion events also drop keys that come faster than they redraw.
 _BETWEEN = 0.008
-_NOTHING_TOOK_IT = "nothing on the screen took the text: is the right field focused?"
 _NO_FOCUS = "nothing has the keyboard focus, so nothing was typed: click where to type first"
 _DESKTOP = "only the desktop itself has the keyboard focus, and it took no text: click where to type first"
 
@@ -244,10 +238,10 @@ class Keyboard:
         servers = read_property(self._display, self._display.screen().root.id, "XIM_SERVERS") or ()
         return any(not isinstance(self._display.get_selection_owner(server), int) for server in servers)
 
-    def press(self, strokes: list[Stroke], before_each: Callable[[int], None]) -> None:
-        """Press keys one after the other. `before_each` gets the number of keys pressed so far, and may raise."""
-        for number, (code, shifted) in enumerate(strokes):
-            before_each(number)
+    def press(self, strokes: list[Stroke], before_each: Callable[[], None]) -> None:
+        """Press keys one after the other. `before_each` may raise."""
+        for code, shifted in strokes:
+            before_each()
             self._press([self._shift, code] if shifted else [code])
             time.sleep(_BETWEEN)
 
@@ -287,7 +281,17 @@ class X11TextEntry:
         If another window takes the focus meanwhile, stop. The error then says how much was typed.
         """
         with closing(open_display()) as display:
-            _Entering(display, text, press, check_stop, self._program).enter()
+            receiver = find_receiver(display)
+
+            def now() -> Window | None:
+                if receiver is not None and has_focus(display, receiver):
+                    return receiver.window
+                found = find_receiver(display)
+                return None if found is None else found.window
+
+            window = None if receiver is None else receiver.window
+            typing = Typing(text, press, check_stop, window, now)
+            typing.enter(_Entering(display, receiver, typing, self._program).enter)
 
     def _program(self, receiver: Receiver) -> Program:
         pid = receiver.window.pid
@@ -298,52 +302,37 @@ class _Entering:
     """Enters one text into the window that has the focus."""
 
     def __init__(
-        self,
-        display: Any,
-        text: str,
-        press: Callable[[tuple[str, ...]], None],
-        check_stop: Callable[[], None],
-        program: Callable[[Receiver], Program],
+        self, display: Any, receiver: Receiver | None, typing: Typing, program: Callable[[Receiver], Program]
     ) -> None:
         self._display = display
         self._keyboard = Keyboard(display)
-        self._receiver = find_receiver(display)
-        self._text = text.rstrip("\n")
-        self._enters = len(text) - len(self._text)
-        self._done = 0  # characters entered so far
-        self._press = press
+        self._receiver = receiver
+        self._typing = typing
         self._program = program
-        self._check_stop = check_stop
 
     def enter(self) -> None:
-        """Enter the text. Raises ActionFailedError."""
-        if self._text:
-            self._enter_text()
-        for _ in range(self._enters):
-            self._check()
-            self._press(("enter",))
-
-    def _enter_text(self) -> None:
-        receiver, text = self._receiver, self._text
+        """Enter the text, without the line ends at its end. Raises ActionFailedError."""
+        receiver, typing = self._receiver, self._typing
+        text = typing.text
         if receiver is None and is_managed(self._display):
             raise ActionFailedError(_NO_FOCUS)
         way = Way(keys=False) if receiver is None else self._way(receiver)
-        if way.keys and len(text) <= _KEYS_AT_FIRST and not set(text) & {"\n", "\t"} and self._type():
+        if way.keys and len(text) <= KEYS_AT_FIRST and not set(text) & {"\n", "\t"} and self._type():
             return
         with saved(self._display, way.selections):
             if way.types_over:
                 self._type_over()
-            for number, piece in enumerate(pieces(text[self._done :], _PIECE_BYTES)):
-                self._check()
+            for number, piece in enumerate(pieces(text[typing.done :], _PIECE_BYTES)):
+                typing.check()
                 if self._paste(piece, way):
-                    self._done += len(piece)
+                    typing.done += len(piece)
                     continue
                 if receiver is not None and receiver.desktop:
                     raise ActionFailedError(_DESKTOP)
                 # An application that hung and pastes late must not get the person's own clipboard.
                 with closing(SelectionOwner("", way.selections)) as nothing:
-                    if number or len(text) > _MOST_KEYS or not self._type(lambda: nothing.serve(0)):
-                        raise ActionFailedError(_NOTHING_TOOK_IT)
+                    if number or len(text) > MOST_KEYS or not self._type(lambda: nothing.serve(0)):
+                        raise ActionFailedError(NOTHING_TOOK_IT)
 
     def _way(self, receiver: Receiver) -> Way:
         owner = self._display.get_selection_owner(self._display.intern_atom("PRIMARY"))
@@ -359,41 +348,39 @@ class _Entering:
 
     def _type(self, meanwhile: Callable[[], object] = lambda: None) -> bool:
         """Type the rest by keys. Return False, with nothing typed, if the keyboard cannot type it."""
-        rest = self._text[self._done :]
+        rest = self._typing.text[self._typing.done :]
         strokes = self._keyboard.strokes(rest)
         if strokes is None or not self._keyboard.is_plain(rest):
             return False
-        first = self._done
 
-        def before_each(number: int) -> None:
-            self._done = first + number
-            self._check()
+        def before_each() -> None:
+            self._typing.before_key()
             meanwhile()
 
         self._keyboard.press(strokes, before_each)
-        self._done = len(self._text)
         return True
 
     def _type_over(self) -> None:
         """Replace the selected text by the first character of the new text, or by a character that is deleted again."""
-        first = self._keyboard.strokes(self._text[0]) if self._text[0] not in "\n\t" else None
-        self._check()
-        if first is not None and self._keyboard.is_plain(self._text[0]):
-            self._keyboard.press(first, lambda _: None)
-            self._done = 1
+        char = self._typing.text[0]
+        first = self._keyboard.strokes(char) if char not in "\n\t" else None
+        self._typing.check()
+        if first is not None and self._keyboard.is_plain(char):
+            self._keyboard.press(first, lambda: None)
+            self._typing.done = 1
         else:
-            self._press(("x",))
-            self._press(("backspace",))
+            self._typing.press(("x",))
+            self._typing.press(("backspace",))
 
     def _paste(self, text: str, way: Way) -> bool:
         """Paste a text. Return False if nothing took it."""
         client = self._receiver.client if self._receiver is not None else None
         with closing(SelectionOwner(text, way.selections, client)) as owner:
             owner.serve(_MANAGERS_LOOK)
-            self._press(("ctrl", "v") if way.types_over else ("shift", "insert"))
-            taken = owner.serve_paste(_FETCH_TIMEOUT, self._check_stop) or self._takes_late(owner)
+            self._typing.press(("ctrl", "v") if way.types_over else ("shift", "insert"))
+            taken = owner.serve_paste(FETCH_TIMEOUT, self._typing.check_stop) or self._takes_late(owner)
             if owner.thief:
-                raise self._lost()
+                raise self._typing.lost()
             return taken
 
     def _takes_late(self, owner: SelectionOwner) -> bool:
@@ -402,31 +389,12 @@ class _Entering:
             return False
         ping, deadline = Ping(self._display, self._receiver.focus), time.monotonic() + _HANGS
         while ping.is_waited_for():
-            if owner.serve_paste(_POLL, self._check_stop):
+            if owner.serve_paste(_POLL, self._typing.check_stop):
                 return True
             if time.monotonic() >= deadline:
                 raise ActionFailedError(f"{named(self._receiver.window)} does not answer: wait, and look what arrived")
-        return owner.serve_paste(_POLL, self._check_stop)  # it may have answered the ping before the keys reached it
-
-    def _check(self) -> None:
-        """Raise if the run was stopped or the focus was lost."""
-        self._check_stop()
-        if self._receiver is not None and not has_focus(self._display, self._receiver):
-            raise self._lost()
-
-    def _lost(self) -> ActionFailedError:
-        """Return the error for a lost keyboard focus, which says how much of the text was typed."""
-        assert self._receiver is not None
-        now = find_receiver(self._display)
-        to = "went away" if now is None else f"went to {named(now.window)}"
-        # The key before the last check may have gone to the new window; X11 does not report which window got it.
-        part = f"at most the first {self._done} of {len(self._text)} characters are" if self._done else "none of it is"
-        if self._done == len(self._text):
-            return ActionFailedError(f"the keyboard focus {to} after this was typed, so Enter was not pressed")
-        window_name = named(self._receiver.window)
-        return ActionFailedError(
-            f"the keyboard focus {to} while this was typed: {part} in {window_name}, and the rest was not typed"
-        )
+        # It may have answered the ping before the keys reached it.
+        return owner.serve_paste(_POLL, self._typing.check_stop)
 
 
 def pieces(text: str, most: int) -> list[str]:
