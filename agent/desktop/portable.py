@@ -18,9 +18,16 @@ from typing import TYPE_CHECKING, Any
 from agent.core.geometry import Region, Size, Viewport
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.input.hand import InputHand
-from agent.desktop.protocol.desktop import Abilities, Applications, Desktop, TakeoverWatch, TextEntry, parse_chord
+from agent.desktop.protocol.desktop import (
+    Abilities,
+    Applications,
+    Desktop,
+    TakeoverWatch,
+    TextEntry,
+    number_of,
+    parse_chord,
+)
 from agent.desktop.protocol.hand import CornerError, Hand, Input, Press
-from agent.desktop.protocol.monitors import number_of
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame, Screen
 from agent.screen.encode import keep_freed_memory

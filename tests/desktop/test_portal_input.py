@@ -14,11 +14,11 @@ from agent.desktop.portal.session import Session, Stream
 from agent.desktop.portal.text import PortalTextEntry
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.desktop import Pointer
-from agent.desktop.wayland.devices import Seat, Stroke, caps_lock_is_on, characters, us_layout
+from agent.desktop.wayland.devices import KEYBOARD, POINTER, Stroke, caps_lock_is_on, characters, us_layout
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
-ALL = Seat(pointer=True, keyboard=True)
+ALL = POINTER | KEYBOARD
 SHIFT, A, EQUAL = 42, 30, 13
 
 
@@ -45,10 +45,10 @@ class Wires:
 
 
 def opened(
-    wires: Wires, seat: Seat = ALL, layout: Mapping[str, Stroke] | None = None, stop: StopSwitch | None = None
+    wires: Wires, seat: int = ALL, layout: Mapping[str, Stroke] | None = None, stop: StopSwitch | None = None
 ) -> PortalInput:
     read = us_layout() if layout is None else layout
-    return PortalInput(wires, Pointer((9, 9)), seat, lambda: read, stop or StopSwitch())
+    return PortalInput(wires, Pointer((9, 9)), seat, lambda: read, stop or StopSwitch())  # type: ignore[arg-type]
 
 
 def keymap(symbols: str) -> bytes:
@@ -65,7 +65,7 @@ def test_the_pointer_goes_to_the_middle_of_a_unit() -> None:
 
 def test_on_a_seat_without_a_mouse_the_pointer_moves_twice_before_it_presses() -> None:
     wires = Wires()
-    source = opened(wires, Seat(pointer=False, keyboard=False))
+    source = opened(wires, 0)
     source.press(Press("button", "left"))
     source.move(5, 5)
     places = [one[1:] for one in wires.sent[:2]]
@@ -75,7 +75,7 @@ def test_on_a_seat_without_a_mouse_the_pointer_moves_twice_before_it_presses() -
 
 def test_on_a_seat_without_a_keyboard_shift_comes_and_goes_first() -> None:
     wires = Wires()
-    source = opened(wires, Seat(pointer=True, keyboard=False))
+    source = opened(wires, POINTER)
     for _ in range(2):
         source.press(Press("key", "f9"))
         source.release([Press("key", "f9")])

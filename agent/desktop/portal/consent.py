@@ -18,7 +18,7 @@ from typing_extensions import override
 from agent.core.geometry import Region
 from agent.desktop.linux.bus import PATIENCE, AwaitedSignal, Bus, BusError
 from agent.desktop.portal.session import MUTTER, REMOTE, Session, Stream, Units, region_told
-from agent.desktop.protocol.monitors import number_of
+from agent.desktop.protocol.desktop import number_of
 from agent.safety.stop import StopSwitch
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError

@@ -8,7 +8,8 @@ import select
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any
 
 from typing_extensions import override
 
@@ -17,7 +18,7 @@ from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Session, Stream
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.desktop import Pointer, WaylandInput
-from agent.desktop.wayland.devices import EVDEV, KNOWN, Seat, Stroke, caps_lock_is_on, us_layout
+from agent.desktop.wayland.devices import EVDEV, KEYBOARD, KNOWN, POINTER, Stroke, caps_lock_is_on, us_layout
 from agent.safety.stop import StopSwitch
 
 _KEYS: Mapping[str, int] = EVDEV["keys"]
@@ -28,34 +29,18 @@ _DEVICES = 3.0
 _STEP = 120
 
 
-class Wires(Protocol):
-    """Transport for single input events; see `Session` for its methods. Raises BusError."""
-
-    def move(self, point: DesktopPoint) -> None:
-        """Move the pointer."""
-
-    def button(self, code: int, *, down: bool) -> None:
-        """Press or release a button."""
-
-    def key(self, code: int, *, down: bool) -> None:
-        """Press or release a key."""
-
-    def scroll(self, dx: int, dy: int) -> None:
-        """Turn the wheel."""
-
-
 class PortalInput(WaylandInput):
-    """Mouse and keyboard of a session.
+    """Mouse and keyboard of a session. `wires` send single input events, and raise BusError.
 
-    `seat` describes the devices from before these wires were opened. `layout` returns the keyboard's characters, and is
+    `seat` has the capabilities from before these wires were opened. `layout` returns the keyboard's characters, and is
     called once. After the session has ended, `stop` holds the reason.
     """
 
     def __init__(
         self,
-        wires: Wires,
+        wires: "Session | LibeiWires",
         pointer: Pointer,
-        seat: Seat,
+        seat: int,
         layout: Callable[[], Mapping[str, Stroke]],
         stop: StopSwitch,
         close: Callable[[], object] = lambda: None,
@@ -64,9 +49,8 @@ class PortalInput(WaylandInput):
         self._close = close
         self._wires = wires
         self._read_layout = layout
-        self._layout: Mapping[str, Stroke] | None = None
         self._stop = stop
-        self._has_pointer, self._has_keyboard = seat.pointer, seat.keyboard
+        self._has_pointer, self._has_keyboard = bool(seat & POINTER), bool(seat & KEYBOARD)
 
     def move(self, x: int, y: int) -> None:
         """Move the pointer to the middle of the unit."""
@@ -101,8 +85,7 @@ class PortalInput(WaylandInput):
         """Return the strokes for a text, or None if the keyboard is unknown or lacks a character at present."""
         if any(char.isalpha() for char in text) and caps_lock_is_on():
             return None
-        layout = self._known_layout()
-        found = [layout.get(char) for char in text]
+        found = [self._layout.get(char) for char in text]
         return None if None in found else [one for one in found if one is not None]
 
     def type(self, strokes: Sequence[Stroke], check: Callable[[], None]) -> None:
@@ -148,7 +131,7 @@ class PortalInput(WaylandInput):
         """
         if name in _KEYS:
             return [_KEYS[name]]
-        stroke = (self._known_layout().get(name) or us_layout().get(name)) if len(name) == 1 else None
+        stroke = (self._layout.get(name) or us_layout().get(name)) if len(name) == 1 else None
         if stroke is None:
             return []
         return [_KEYS["shift"], stroke.code] if stroke.shift else [stroke.code]
@@ -160,11 +143,10 @@ class PortalInput(WaylandInput):
             self._stroke(Stroke(_KEYS["shift"]))
             time.sleep(KNOWN)
 
-    def _known_layout(self) -> Mapping[str, Stroke]:
-        if self._layout is None:
-            self._need_keyboard()
-            self._layout = self._read_layout()
-        return self._layout
+    @cached_property
+    def _layout(self) -> Mapping[str, Stroke]:
+        self._need_keyboard()
+        return self._read_layout()
 
 
 def open_libei(session: Session) -> "LibeiWires | None":
@@ -185,7 +167,7 @@ def open_libei(session: Session) -> "LibeiWires | None":
 
 
 class LibeiWires:
-    """`Wires` through libei. Raises BusError: the desktop offers no input devices, or has removed them."""
+    """Sends input events through libei, as `Session` does. Raises BusError: the desktop offers no devices for that."""
 
     def __init__(self, ei: Any, connection: int, stream: Stream) -> None:
         self._ei = ei

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from agent.core.geometry import DesktopPoint, Region, Viewport
 from agent.desktop.linux.bus import AwaitedSignal, Bus, BusError
-from agent.desktop.protocol.monitors import number_of
+from agent.desktop.protocol.desktop import number_of
 from foundation.errors import EnvironmentLacksError
 
 #: Units of a stream's points: pixels of its frames, or the desktop's logical units.

@@ -12,9 +12,9 @@ import sys
 import tempfile
 import time
 import uuid
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from typing import Any
 
@@ -176,34 +176,36 @@ _ENTRY = '[Desktop Entry]\nType=Application\nName=mai-agent\nExec="{python}" -m 
 _PERSON = 60.0
 
 
-class ShellStopKey:
-    """Sets the stop switch when the chord is pressed, until closed."""
+class _StopKey(ABC):
+    """Sets the stop switch when the chord is pressed, until closed. The desktop releases the chord with the connection.
+
+    `remark` is "" if the chord was granted, otherwise a sentence for the user.
+    """
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str) -> None:
-        self.remark = ""
         self._stop = stop
-        self._bus: Bus | None = None
-        self._number = 0
-        chords = [chord, _INSTEAD] if chord == DEFAULT_CHORD else [chord]
+        self._opened = ExitStack()
+        self.close = self._opened.close
         try:
-            self._bus = Bus(environ)
-            self._bus.listen(SHELL, EXTENSION, "Pressed", self._pressed)
-            got = next((one for one in chords if self._grab(self._bus, one)), "")
+            self.remark = self._ask(self._opened.enter_context(Bus(environ)), environ, chord)
         except BusError as error:
-            self.remark = f"The stop key {chord} cannot be watched ({error})."
-            self.close()
-            return
-        if got != chord:
-            self.remark = f"The stop key {chord} cannot be used here: " + (
-                f"it is {got}." if got else "choose another with the setting stop_key."
-            )
-        if not got:
-            self.close()
+            self.remark = f"The stop key {chord} cannot be had ({error})."
 
-    def close(self) -> None:
-        """Release the chord. The shell does this when the connection closes."""
-        if self._bus is not None:
-            self._bus.close()
+    @abstractmethod
+    def _ask(self, bus: Bus, environ: Mapping[str, str], chord: str) -> str:
+        """Ask for the chord and return the remark. Raises BusError."""
+
+
+class ShellStopKey(_StopKey):
+    """The stop key that our extension grabs."""
+
+    @override
+    def _ask(self, bus: Bus, environ: Mapping[str, str], chord: str) -> str:
+        bus.listen(SHELL, EXTENSION, "Pressed", self._pressed)
+        chords = [chord, _INSTEAD] if chord == DEFAULT_CHORD else [chord]
+        got = next((one for one in chords if self._grab(bus, one)), "")
+        instead = f"it is {got}." if got else "choose another with the setting stop_key."
+        return "" if got == chord else f"The stop key {chord} cannot be used here: {instead}"
 
     def _grab(self, bus: Bus, chord: str) -> bool:
         """Grab the chord and return whether that worked. Raises BusError."""
@@ -224,53 +226,42 @@ def has_shortcuts(environ: Mapping[str, str]) -> bool:
     return False
 
 
-class PortalStopKey:
-    """Sets the stop switch when the chord is pressed, until closed.
+class PortalStopKey(_StopKey):
+    """The stop key of the portal's global shortcuts.
 
     The desktop asks the user for permission; GNOME and KDE ask only once. The constructor waits for the answer, for at
     most `seconds` or until the stop switch is set.
     """
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str, seconds: float = _PERSON) -> None:
-        self.remark = ""
-        self._stop = stop
-        self._bus: Bus | None = None
-        modifiers, key = parse_chord(chord)
-        trigger = "+".join([*(_PORTAL_MODIFIERS[one] for one in modifiers), keysym_of(key)])
-        try:
-            self._bus = Bus(environ)
-            _introduce(self._bus, environ)
-            bound = self._bind(self._bus, trigger, time.monotonic() + seconds)
-        except BusError as error:
-            bound, self.remark = False, f"The stop key {chord} cannot be had ({error})."
-        if not bound:
-            self.remark = self.remark or f"The desktop did not give the stop key {chord}, or another one in its place."
-            self.close()
+        self._deadline = time.monotonic() + seconds
+        super().__init__(environ, stop, chord)
 
-    def close(self) -> None:
-        """Release the chord."""
-        if self._bus is not None:
-            self._bus.close()
-
-    def _bind(self, bus: Bus, trigger: str, deadline: float) -> bool:
-        """Ask for the chord. Return whether we got it, or another chord that the user chose. Raises BusError."""
-
-        def ask(member: str, signature: str, *body: Any, **options: Any) -> dict[str, Any]:
-            left = max(0.0, deadline - time.monotonic())
-            answer = ask_portal(bus, _SHORTCUTS, member, signature, body, options, self._stop, left)
-            return {} if answer is None else answer[1]  # GNOME 48 reports an error although it grants the chord
-
-        session = ask("CreateSession", "", session_handle_token=("s", f"mai{uuid.uuid4().hex}")).get("session_handle")
-        if not session:
-            return False
+    @override
+    def _ask(self, bus: Bus, environ: Mapping[str, str], chord: str) -> str:
+        """Ask for the chord; the user may choose another one in its place."""
+        _introduce(bus, environ)
+        refused = f"The desktop did not give the stop key {chord}, or another one in its place."
+        session = self._request(bus, "CreateSession", "", session_handle_token=("s", f"mai{uuid.uuid4().hex}"))
+        handle = session.get("session_handle")
+        if not handle:
+            return refused
 
         def activated(body: tuple[Any, ...]) -> None:
-            if body[:2] == (session, "stop"):
+            if body[:2] == (handle, "stop"):
                 self._stop.stop(_REASON)
 
         bus.listen(PORTAL, portal_address(_SHORTCUTS), "Activated", activated)
+        modifiers, key = parse_chord(chord)
+        trigger = "+".join([*(_PORTAL_MODIFIERS[one] for one in modifiers), keysym_of(key)])
         wanted = [("stop", {"description": ("s", "Stop mai-agent"), "preferred_trigger": ("s", trigger)})]
-        return bool(ask("BindShortcuts", "oa(sa{sv})s", session, wanted, "").get("shortcuts"))
+        bound = self._request(bus, "BindShortcuts", "oa(sa{sv})s", handle, wanted, "")
+        return "" if bound.get("shortcuts") else refused
+
+    def _request(self, bus: Bus, member: str, signature: str, *body: Any, **options: Any) -> dict[str, Any]:
+        left = max(0.0, self._deadline - time.monotonic())
+        answer = ask_portal(bus, _SHORTCUTS, member, signature, body, options, self._stop, left)
+        return {} if answer is None else answer[1]  # GNOME 48 reports an error although it grants the chord
 
 
 def _introduce(bus: Bus, environ: Mapping[str, str]) -> None:

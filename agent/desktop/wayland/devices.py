@@ -103,8 +103,7 @@ def read_outputs(connection: Connection) -> list[Output]:
 
 
 _GET_KEYBOARD, CAPABILITIES, _KEYMAP = 1, 0, 0
-_POINTER, _KEYBOARD = 1, 2  # a seat's capabilities
-POINTER_AND_KEYBOARD = _POINTER | _KEYBOARD
+POINTER, KEYBOARD = 1, 2  # a seat's capabilities
 _XKB = 1
 _SHIFT = 1  # an XKB real modifier, with the same number in every keymap
 #: The keys for text, ordinary ones first. Other keys with characters on them do not behave the same everywhere.
@@ -122,19 +121,10 @@ def read_layout(path: str) -> dict[str, Stroke]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """The devices of a compositor's seat."""
-
-    pointer: bool
-    keyboard: bool
-
-
-def read_seat(path: str) -> Seat:
-    """Return the seat's present devices; without a mouse, it has no pointer. Raises EnvironmentLacksError."""
+def read_seat(path: str) -> int:
+    """Return the seat's capabilities; without a mouse, it has no pointer. Raises EnvironmentLacksError."""
     with closing(Connection(path)) as connection:
-        _, capabilities = _seat(connection)
-        return Seat(bool(capabilities & _POINTER), bool(capabilities & _KEYBOARD))
+        return _seat(connection)[1]
 
 
 def caps_lock_is_on(lights: Path = Path("/sys/class/leds")) -> bool:
@@ -171,7 +161,7 @@ def keymap_of(path: str) -> bytes:
 
     with closing(Connection(path)) as connection:
         seat, capabilities = _seat(connection)
-        if not capabilities & _KEYBOARD:
+        if not capabilities & KEYBOARD:
             return b""
         connection.request(seat, _GET_KEYBOARD, "n", connection.new(heard))
         with suppress(EnvironmentLacksError):  # the keyboard went away in between

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from agent.core.geometry import Size, Viewport
-from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry, parse_chord
+from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry, number_of, parse_chord
 from agent.desktop.protocol.elements import Elements
-from agent.desktop.protocol.monitors import number_of
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.wayland.desktop import NO_CORNER, Pointer, SeatWatch, WaylandDesktop
 from agent.desktop.wayland.devices import read_outputs

@@ -22,8 +22,9 @@ from agent.desktop.wayland.desktop import CheckedTextEntry, Pointer, WaylandInpu
 from agent.desktop.wayland.devices import (
     CAPABILITIES,
     EVDEV,
+    KEYBOARD,
     KNOWN,
-    POINTER_AND_KEYBOARD,
+    POINTER,
     Stroke,
     read_outputs,
     us_layout,
@@ -238,7 +239,7 @@ class WlrootsInput(WaylandInput):
             self._send_modifiers()
 
     def _of_seat(self, opcode: int, arguments: Arguments) -> None:
-        if opcode == CAPABILITIES and arguments.number() & POINTER_AND_KEYBOARD != POINTER_AND_KEYBOARD:
+        if opcode == CAPABILITIES and ~arguments.number() & (POINTER | KEYBOARD):
             self._lacked = True
 
     def _wait_until_known(self) -> None:

@@ -13,6 +13,7 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -186,24 +187,6 @@ class Look:
     keys: frozenset[int] = frozenset()
 
 
-class X11InputState:
-    """The state of mouse and keyboard. Raises EnvironmentLacksError if there is no display."""
-
-    def __init__(self) -> None:
-        self._display = open_display()
-        mapping = self._display.get_modifier_mapping()
-        self._modifiers = frozenset(code for codes in mapping for code in codes if code)
-
-    def look(self) -> Look:
-        at = self._display.screen().root.query_pointer()
-        buttons = frozenset(number for number in range(1, 6) if at.mask >> (7 + number) & 1)
-        return Look((at.root_x, at.root_y), buttons, keys_down(self._display) - self._modifiers)
-
-    def close(self) -> None:
-        with suppress(Exception):
-            self._display.close()
-
-
 class TakeoverJudge:
     """Decides from successive looks what the person did, and reports it in words. Needs no display and no clock."""
 
@@ -264,10 +247,11 @@ class Takeover:
         self._closed.set()
 
     def _run(self) -> None:
-        with suppress(Exception), closing(X11InputState()) as state:  # another watch reports a lost display
-            self._follow(state, TakeoverJudge(self._watch.steering.user_acted))
+        with suppress(Exception), closing(open_display()) as display:  # another watch reports a lost display
+            modifiers = {code for codes in display.get_modifier_mapping() for code in codes}
+            self._follow(lambda: _look(display, modifiers), TakeoverJudge(self._watch.steering.user_acted))
 
-    def _follow(self, state: X11InputState, judge: TakeoverJudge) -> None:
+    def _follow(self, look: Callable[[], Look], judge: TakeoverJudge) -> None:
         steering, rest, is_ours = self._watch.steering, self._watch.rest, self._watch.is_ours
         paused, before_look, ours = False, None, False
         while not self._closed.wait(_POLL):
@@ -278,13 +262,19 @@ class Takeover:
             if rest.busy or time.monotonic() - before < _SETTLES:
                 judge.forget()
                 continue
-            seen = state.look()
+            seen = look()
             if seen != before_look:  # `is_ours` is much slower than a look
                 ours = is_ours(seen.pointer) or (bool(seen.keys) and is_ours(None))
             before_look = seen
             if rest.busy or rest.since != before:  # the hand started to act during this look
                 continue
             judge.look(seen, time.monotonic(), ours=ours)
+
+
+def _look(display: Any, modifiers: AbstractSet[int]) -> Look:
+    at = display.screen().root.query_pointer()
+    buttons = frozenset(number for number in range(1, 6) if at.mask >> (7 + number) & 1)
+    return Look((at.root_x, at.root_y), buttons, keys_down(display) - modifiers)
 
 
 _BUTTONS: dict[int, Button] = {1: "left", 2: "middle", 3: "right"}
