@@ -102,9 +102,8 @@ def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> 
         return [], []
     if environ.get("WAYLAND_DISPLAY") and kind != "x11":
         from agent.desktop.wayland.devices import describe_display as of_compositor
-        from agent.desktop.wayland.wire import socket_of
 
-        return of_compositor(socket_of(environ))
+        return of_compositor(environ)
     from agent.desktop.x11.connection import describe_display as of_server
 
     return of_server()
@@ -128,11 +127,10 @@ def wants_portal(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool
         return False
     if kind != "auto":
         return kind == "portal"
-    from agent.desktop.wayland.wire import socket_of
     from agent.desktop.wlroots.desktop import missing_on
 
     with suppress(EnvironmentLacksError):
-        return bool(missing_on(socket_of(environ)))
+        return bool(missing_on(environ))
     return False
 
 
@@ -192,10 +190,9 @@ def _chosen(
         raise EnvironmentLacksError(
             "There is no Wayland session: WAYLAND_DISPLAY is not set.", f"{_SANDBOX}, or leave out --desktop."
         )
-    from agent.desktop.wayland.wire import socket_of
     from agent.desktop.wlroots.desktop import FOR_TOUCHING, missing_on
 
-    missing = missing_on(socket_of(environ))
+    missing = missing_on(environ)
     if not missing and kind != "portal":
         return "wlroots"
     lack = "" if kind == "wlroots" else portal_lacks(environ if session is None else session)

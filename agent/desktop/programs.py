@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from foundation.processes import marked_processes, pid_here
 
@@ -56,13 +56,8 @@ def marked(name: str) -> "list[psutil.Process]":
     return marked_processes(MARK, name)
 
 
-class Started(Protocol):
-    """A program that was started."""
-
-    pid: int
-
-    def poll(self) -> int | None:
-        """Return the exit status, negative for a signal; None while the program runs."""
+#: A program that was started.
+Started: TypeAlias = "subprocess.Popen[bytes] | Inside"
 
 
 def start_program(command: Sequence[str], environ: Mapping[str, str], folder: str | None = None) -> Started:

@@ -17,9 +17,8 @@ from pydantic import BaseModel
 
 from agent.core.geometry import Region, Size, Viewport
 from agent.desktop.portable import PortableDesktop, own_name
-from agent.desktop.protocol.desktop import Abilities, Opens
+from agent.desktop.protocol.desktop import Abilities, Applications
 from agent.desktop.protocol.hand import ActionFailedError, Press
-from agent.safety.situation import Fact
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.encode import open_foreign
@@ -261,20 +260,8 @@ class RemoteInput:
             self._server.run_events(events)
 
 
-class _NoApplications:
+class _NoApplications(Applications):
     """Knows none of the other machine's applications, and opens none."""
-
-    def names(self) -> list[str]:
-        return []
-
-    def identify(self, name: str, application: str = "") -> Opens | None:  # noqa: ARG002 -- the protocol's
-        return None
-
-    def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:  # noqa: ARG002
-        return frozenset()
-
-    def browser(self) -> Opens | None:
-        return None
 
     def visit(self, url: str, stop: StopSwitch) -> str:  # noqa: ARG002 -- the protocol's
         raise ActionFailedError(_NO_NAMES)

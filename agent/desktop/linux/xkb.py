@@ -130,11 +130,6 @@ def _library() -> Any:
         ("xkb_keysym_get_name", ctypes.c_int, (number, text, size)),
         ("xkb_keysym_to_utf32", number, (number,)),
     ):
-        try:
-            function = getattr(library, name)
-        except AttributeError as error:
-            raise EnvironmentLacksError(
-                "The library libxkbcommon is older than 1.0.", "Install a newer one."
-            ) from error
+        function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from agent.core.geometry import Region
 from agent.desktop.linux.bus import PATIENCE, AwaitedSignal, Bus, BusError
-from agent.desktop.portal.session import MUTTER, REMOTE, Session, Stream, Units, region_told
+from agent.desktop.portal.session import MUTTER, REMOTE, Session, Stream, region_told
 from agent.desktop.protocol.desktop import number_of
 from agent.safety.stop import StopSwitch
 from foundation.configs import state_folder
@@ -173,8 +173,7 @@ class PortalSession(Session):
         # GNOME passes coordinates on to Mutter, which uses pixels of the stream's frames; measured at 100 to 200 %. The
         # portal's specification and KDE use logical units. The portal of GNOME 48 rejects points outside the stream's
         # size in logical units, so on a scaled monitor, D-Bus calls reach only a part of the screen.
-        self.units: Units = "pixels" if bus.owned(MUTTER) else "logical"
-        self.unscaled_only = self.units == "pixels"
+        self.in_pixels = self.unscaled_only = bus.owned(MUTTER)
 
     def start(self, token: RestoreToken) -> None:
         """Get permission and start the session. Raises the errors of `open_portal`."""
@@ -263,7 +262,7 @@ class PortalSession(Session):
 
     def _transfer(self, body: tuple[Any, ...]) -> None:
         if body[0] == self._handle:
-            self.clipboard_wanted(*body[1:])
+            self.clipboard_requests.put((body[1], body[2]))
 
     def _end(self) -> None:
         if self._handle:

@@ -7,6 +7,7 @@ Its parts belong together: the pointer moves on the captured monitor. All of the
 "stop sharing", when the desktop goes away, and when this process ends.
 """
 
+import queue
 import socket
 import threading
 from abc import ABC, abstractmethod
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from jeepney import DBusAddress
 from typing_extensions import override
@@ -24,8 +25,6 @@ from agent.desktop.linux.bus import AwaitedSignal, Bus, BusError
 from agent.desktop.protocol.desktop import number_of
 from foundation.errors import EnvironmentLacksError
 
-#: Units of a stream's points: pixels of its frames, or the desktop's logical units.
-Units: TypeAlias = Literal["pixels", "logical"]
 #: The interface for input, and the one for the clipboard if it is separate.
 REMOTE, CLIPBOARD = "RemoteDesktop", "Clipboard"
 
@@ -46,7 +45,7 @@ class Session(ABC):
     monitors: Sequence[Region]  # all known monitors, in desktop units
     stream: Stream  # the monitor that is captured and controlled
     viewport: Viewport  # of the last frame; the only thing that relates pixels of frames to desktop units
-    units: Units  # of the pointer's calls
+    in_pixels: bool  # whether the pointer's calls count in pixels of frames, not in the desktop's logical units
     #: Whether the pointer's calls reject points beyond the stream's size in desktop units, even if its frames are
     #: larger.
     unscaled_only = False
@@ -64,10 +63,9 @@ class Session(ABC):
         self.has_ended = False  # not by us
         self._closed = False
         self.is_lost = False  # ended because the program that opened it is gone
-        self._on_clipboard: Callable[[Sequence[str], bool], object] = lambda *_: None
-        #: Called with the MIME type that an application requests of our content, and the transfer's serial number.
-        self.clipboard_wanted: Callable[[str, int], object] = lambda *_: None
-        self._held: tuple[Sequence[str], bool] = ((), False)  # the last state of the clipboard
+        self.clipboard: tuple[list[str], bool] = ([], False)  # the present MIME types, and whether we own the content
+        #: What applications request of our content: the MIME type, and the transfer's serial number.
+        self.clipboard_requests: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
 
     @abstractmethod
     def call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:
@@ -92,11 +90,11 @@ class Session(ABC):
     def move(self, point: DesktopPoint) -> None:
         """Move the pointer."""
         view, x, y = self.viewport, point.x, point.y
-        if self.units == "logical":
-            x, y = x - view.region.left, y - view.region.top
-        else:
+        if self.in_pixels:
             at = view.desktop_to_capture(point)
             x, y = at.x, at.y
+        else:
+            x, y = x - view.region.left, y - view.region.top
         self._notify("PointerMotionAbsolute", f"{self.handle_type}dd", self.stream.handle, float(x), float(y))
 
     def button(self, code: int, *, down: bool) -> None:
@@ -113,23 +111,13 @@ class Session(ABC):
             if steps:
                 self._notify("PointerAxisDiscrete", "ui", axis, steps)
 
-    def listen_clipboard(
-        self, changed: Callable[[Sequence[str], bool], object], wanted: Callable[[str, int], object]
-    ) -> None:
-        """Call `changed` with the clipboard's MIME types and whether we own it, now and at every change; `wanted` when
-        an application requests our content. Both are called on the receiving thread.
-        """
-        self._on_clipboard, self.clipboard_wanted = changed, wanted
-        changed(*self._held)
-
     def clipboard_changed(self, options: Mapping[str, Any]) -> None:
         """Handle a change of the clipboard's content, in Mutter's or the portal's format."""
         plain = {name.replace("_", "-"): value for name, (_, value) in options.items()}
         kinds = plain.get("mime-types", ())
         if isinstance(kinds, tuple):  # the list is wrapped in a tuple
             kinds = kinds[0] if kinds else ()
-        self._held = [str(one) for one in kinds], bool(plain.get("session-is-owner"))
-        self._on_clipboard(*self._held)
+        self.clipboard = [str(one) for one in kinds], bool(plain.get("session-is-owner"))
 
     def on_closed(self, listener: Callable[[], object]) -> None:
         """Call `listener` once when the session ends, unless we end it; immediately if it has already ended."""
@@ -203,7 +191,7 @@ def open_mutter(environ: Mapping[str, str], monitor: int | None) -> "MutterSessi
 class MutterSession(Session):
     """A session of Mutter's RemoteDesktop and ScreenCast interfaces."""
 
-    units: Units = "pixels"
+    in_pixels = True
     handle_type, down_type, key_type, mime_types = "s", "b", "u", "mime-types"
 
     def __init__(self, bus: Bus, environ: Mapping[str, str], monitor: int | None) -> None:
@@ -224,7 +212,7 @@ class MutterSession(Session):
         for member, listener in (
             ("Closed", self.ended),
             ("SelectionOwnerChanged", lambda body: self.clipboard_changed(body[0])),
-            ("SelectionTransfer", lambda body: self.clipboard_wanted(*body)),
+            ("SelectionTransfer", self.clipboard_requests.put),
         ):
             bus.listen(MUTTER, self._session, member, listener)
         bus.call(self._session, "Start")

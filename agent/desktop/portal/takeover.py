@@ -13,7 +13,7 @@ from jeepney import DBusAddress
 
 from agent.desktop.guard.own_windows import processes_above
 from agent.desktop.linux.bus import Bus, BusError
-from agent.desktop.protocol.desktop import TakeoverWatch
+from agent.desktop.protocol.desktop import SETTLES, TakeoverWatch
 from agent.desktop.trees.applications import Application, introduce, registered
 from agent.desktop.trees.bus import Bus as TreeBus
 from agent.desktop.trees.bus import Limits, Question
@@ -70,12 +70,9 @@ _MONITOR = "org.gnome.Mutter.IdleMonitor"
 _CORE = DBusAddress("/org/gnome/Mutter/IdleMonitor/Core", _MONITOR, _MONITOR)
 #: Polling interval in seconds; each poll takes 2 ms.
 _POLL = 0.1
-#: Seconds during which our own input may still reset the idle time, on a busy machine.
-_SETTLES = 0.3
 #: Seconds by which two times computed for the same event may differ: rounding to milliseconds, and the call's latency.
 _SAME = 0.02
 _PATIENCE = 5.0
-_WHAT = "used mouse or keyboard"
 
 
 def tells_idle(environ: Mapping[str, str]) -> bool:
@@ -103,7 +100,7 @@ class IdleWatch:
         self._environ = environ
         self._takeover = takeover
         self._is_ours = is_ours
-        self._judged = time.monotonic() + _SETTLES  # earlier input does not count: the user has just typed the command
+        self._judged = time.monotonic() + SETTLES  # earlier input does not count: the user has just typed the command
         self._closed = threading.Event()
         threading.Thread(target=self._run, name="idle watch", daemon=True).start()
 
@@ -121,14 +118,14 @@ class IdleWatch:
         takeover, rest = self._takeover, self._takeover.rest
         rested = rest.since
         if takeover.steering.paused:
-            self._judged = time.monotonic() + _SETTLES  # input during a pause does not count as a takeover
+            self._judged = time.monotonic() + SETTLES  # input during a pause does not count as a takeover
         if rest.busy or takeover.steering.paused:
             return
         acted = time.monotonic() - _idle_seconds(bus)
         if rest.busy or rest.since != rested:  # the hand started to act during this check
             return
-        if acted <= max(rested + _SETTLES, self._judged):
+        if acted <= max(rested + SETTLES, self._judged):
             return
         self._judged = acted + _SAME
         if not (takeover.is_ours(None) or self._is_ours()):
-            takeover.steering.user_acted(_WHAT)
+            takeover.used()

@@ -5,7 +5,6 @@ clipboard is lent for a paste, and restored afterwards.
 """
 
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from agent.desktop.linux_desktop import (
 )
 from agent.desktop.portal.input import PortalInput
 from agent.desktop.portal.session import CLIPBOARD, Session
-from agent.desktop.protocol.clipboard import HungError
+from agent.desktop.protocol.clipboard import HungError, contents
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import OpenWindows
 from agent.desktop.wayland.desktop import CheckedTextEntry
@@ -43,8 +42,6 @@ _TICK = 0.01
 #: Stands for an empty clipboard. If the clipboard had no owner, GNOME's clipboard manager would restore the last
 #: content it saw.
 _EMPTY = {"text/plain": b""}
-#: Most bytes of the previous content to keep.
-_MOST = 64_000_000
 
 
 class PortalClipboard:
@@ -52,26 +49,22 @@ class PortalClipboard:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._kinds: Sequence[str] = ()
-        self._ours = False
         self._given: Mapping[str, bytes] = {}  # what we offered last
-        self._wanted: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
         self._reading = threading.Lock()
-        self._lending = threading.Lock()
         self._fetched: list[float] = []  # when texts were fetched
         self._has_manager = True  # until it is known that there is none
         self.lacks = "" if session.has_clipboard else "the desktop does not share it."
         if not self.lacks:
-            session.listen_clipboard(self._changed, lambda kind, serial: self._wanted.put((kind, serial)))
             threading.Thread(target=self._serve, name="clipboard", daemon=True).start()
 
     def kinds(self) -> list[str]:
-        return list(self._kinds)
+        kinds, ours = self._session.clipboard
+        return [] if ours and self._given is _EMPTY else kinds
 
     def read(self, kind: str) -> bytes | None:
-        if kind not in self._kinds:
+        if kind not in self.kinds():
             return None
-        if self._ours:  # the request would come back to us
+        if self._session.clipboard[1]:  # the request would come back to us
             return self._given.get(kind)
         with self._reading:
             try:
@@ -85,18 +78,17 @@ class PortalClipboard:
 
     def close(self) -> None:
         """Stop serving content. Safe to call twice."""
-        self._wanted.put(("", -1))
+        self._session.clipboard_requests.put(("", -1))
 
     @contextmanager
     def lent(self) -> Iterator[None]:
         """Lend the clipboard, and restore its content afterwards. Raises BusError: the clipboard cannot be used."""
-        with self._lending:
-            before = self._saved()
-            try:
-                yield
-            finally:
-                with suppress(BusError):
-                    self._give(before)
+        before = contents(self, _worth_keeping(self.kinds()))
+        try:
+            yield
+        finally:
+            with suppress(BusError):
+                self._give(before)
 
     def offer(self, text: str, check: Callable[[], None] = lambda: None) -> None:
         """Put a text on the lent clipboard, and wait until clipboard managers have read it. Raises BusError."""
@@ -115,34 +107,17 @@ class PortalClipboard:
         _until(lambda: time.monotonic() - fetched[-1] > QUIET, LONGEST)
         return True
 
-    def _saved(self) -> dict[str, bytes]:
-        """Return the present content, as far as its owner delivers it."""
-        found: dict[str, bytes] = {}
-        left = _MOST
-        for kind in _worth_keeping(self._kinds):
-            try:
-                data = self.read(kind)
-            except HungError:
-                break
-            if data is not None and len(data) <= left:
-                found[kind] = data
-                left -= len(data)
-        return found
-
     def _give(self, kinds: Mapping[str, bytes]) -> None:
         self._given = kinds or _EMPTY
         offered = {self._session.mime_types: ("as", [*self._given])}
         self._session.call(CLIPBOARD, "SetSelection", "a{sv}", offered)
-        self._kinds, self._ours = list(kinds), True
-
-    def _changed(self, kinds: Sequence[str], ours: bool) -> None:
-        self._kinds, self._ours = () if ours and self._given is _EMPTY else kinds, ours
+        self._session.clipboard = [*self._given], True
 
     def _serve(self) -> None:
         """Serve the offered content to applications until the session ends."""
         self._session.on_closed(self.close)
         while True:
-            kind, serial = self._wanted.get()
+            kind, serial = self._session.clipboard_requests.get()
             if serial < 0:
                 return
             data = self._given.get(kind)

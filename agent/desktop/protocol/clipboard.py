@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol, TypeAlias
 
 from agent.core.changes import Change
@@ -9,6 +11,8 @@ from foundation.printing import counted
 
 #: Characters of a text that receipts show.
 _TOLD = 40
+#: Bytes that are kept at most.
+_MOST = 64_000_000
 #: Password managers offer this type to mark the clipboard's contents as a secret.
 _SECRET = "x-kde-passwordManagerHint"  # noqa: S105 -- the name of a clipboard target
 #: Types of plain text on Wayland and X11, the best first.
@@ -33,6 +37,17 @@ class Clipboard(Protocol):
 
     def read(self, kind: str) -> bytes | None:
         """Return the contents as this type; None if the clipboard does not offer it."""
+
+
+def contents(clipboard: Clipboard, kinds: Sequence[str]) -> dict[str, bytes]:
+    """Return the contents as these types, up to 64 MB, as far as the owner delivers them."""
+    found: dict[str, bytes] = {}
+    with suppress(HungError):  # what was read until then is kept
+        for kind in kinds:
+            data = clipboard.read(kind)
+            if data is not None and sum(map(len, found.values())) + len(data) <= _MOST:
+                found[kind] = data
+    return found
 
 
 class ClipboardWatch:

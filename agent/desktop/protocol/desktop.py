@@ -4,6 +4,7 @@ A new display system needs a folder beside `x11/` with a class that implements i
 combines its parts in the same way for every display system.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from foundation.errors import UsageError
 #: The default stop key. XFCE and KDE do not use it (they use ctrl+alt+escape, ctrl+shift+escape and super+escape), but
 #: GNOME does.
 DEFAULT_CHORD = "ctrl+alt+shift+escape"
+#: Seconds after an action during which its own input may still be reported, because a watch is late on a busy machine.
+SETTLES = 0.3
 _MODIFIERS = frozenset({"shift", "ctrl", "alt", "super"})
 
 _LACKS = {
@@ -89,23 +92,27 @@ class Opens:
 
 
 class Applications(Protocol):
-    """The installed applications."""
+    """The installed applications. Methods with a body are for desktops whose applications are not known."""
 
     def names(self) -> list[str]:
         """Return the applications' names, sorted, without duplicates."""
+        return []
 
-    def identify(self, name: str, application: str = "") -> Opens | None:
+    def identify(self, name: str, application: str = "") -> Opens | None:  # noqa: ARG002
         """Return what `open` would open: without names if it would open nothing, None if that is unknown."""
+        return None
 
-    def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:
+    def starting(self, names: Sequence[str], folder: str | None, *, opened: bool) -> frozenset[Fact]:  # noqa: ARG002
         """Return what is known of an icon or entry with these captions: whether it may start a program, and whose.
 
         `folder` is the title of the window that shows the icon's folder, "" for the desktop, None if unknown. Without
         `opened`, it is only pressed, as in a menu.
         """
+        return frozenset()
 
     def browser(self) -> Opens | None:
         """Return the browser that would show a web page; without names if there is none, None if unknown."""
+        return None
 
     def visit(self, url: str, stop: StopSwitch) -> str:
         """Show a web page in the browser, in a new tab if it already runs, and describe what happened.
@@ -151,6 +158,15 @@ class TakeoverWatch:
     rest: Rest  # of the hand, whose own events are ignored
     #: Whether a point (None: the keyboard focus) is on our own window. There the person uses mai-agent itself.
     is_ours: Callable[[tuple[int, int] | None], bool]
+
+    @property
+    def counts(self) -> bool:
+        """Whether input counts as the person's: the run is not paused, and our own input has been reported."""
+        return not (self.rest.busy or self.steering.paused or time.monotonic() - self.rest.since < SETTLES)
+
+    def used(self) -> None:
+        """Tell that the person used mouse or keyboard."""
+        self.steering.user_acted("used mouse or keyboard")
 
 
 class Desktop(Protocol):

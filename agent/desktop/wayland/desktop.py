@@ -30,10 +30,7 @@ NOTIFIERS = (("ext_idle_notifier_v1", 1, "nuo"), ("org_kde_kwin_idle", 0, "nou")
 _RESUMED = 1
 #: Milliseconds without input after which the next input is reported.
 _IDLE = 150
-#: Seconds during which our own input may still be reported, because this thread runs late on a busy machine.
-_SETTLES = 0.3
 _POLL = 0.2
-_WHAT = "used mouse or keyboard"
 
 
 class SeatWatch:
@@ -71,11 +68,8 @@ class SeatWatch:
 
     def _heard(self, opcode: int, _: Arguments) -> None:
         takeover = self._takeover
-        if opcode != _RESUMED or takeover is None or takeover.rest.busy:
-            return
-        if time.monotonic() - takeover.rest.since < _SETTLES or takeover.steering.paused or takeover.is_ours(None):
-            return
-        takeover.steering.user_acted(_WHAT)
+        if opcode == _RESUMED and takeover is not None and takeover.counts and not takeover.is_ours(None):
+            takeover.used()
 
     def _run(self) -> None:
         try:

@@ -6,6 +6,7 @@ type it in all layouts of the compositor's keymap.
 
 import mmap
 import os
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from agent.core.geometry import Region
 from agent.desktop.linux.xkb import Keymap
-from agent.desktop.wayland.wire import Arguments, Connection
+from agent.desktop.wayland.wire import Arguments, Connection, socket_of
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
@@ -116,7 +117,7 @@ KNOWN = 0.3
 def read_layout(path: str) -> dict[str, Stroke]:
     """Return the strokes of the characters that the keyboard can type, if known. Raises EnvironmentLacksError."""
     if keymap := keymap_of(path):
-        with suppress(EnvironmentLacksError):  # libxkbcommon is missing or too old
+        with suppress(EnvironmentLacksError):  # libxkbcommon is missing
             return characters(keymap)
     return {}
 
@@ -201,8 +202,9 @@ def _characters_in(keymap: Keymap, layout: int) -> dict[str, Stroke]:
     return found
 
 
-def describe_display(path: str) -> tuple[list[str], list[str]]:
+def describe_display(environ: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Describe the monitors and the keyboard layouts of a compositor in words. Raises EnvironmentLacksError."""
+    path = socket_of(environ)
     with closing(Connection(path)) as connection:
         monitors = [one.words for one in read_outputs(connection)]
     text = keymap_of(path)

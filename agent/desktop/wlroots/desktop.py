@@ -22,7 +22,7 @@ from agent.desktop.protocol.windows import Windows
 from agent.desktop.wayland.desktop import NO_CORNER, Pointer, SeatWatch, WaylandDesktop
 from agent.desktop.wayland.devices import read_outputs
 from agent.desktop.wayland.selection import WlrootsClipboard
-from agent.desktop.wayland.wire import Arguments, Connection, create_buffer
+from agent.desktop.wayland.wire import Arguments, Connection, create_buffer, socket_of
 from agent.desktop.wlroots.input import KEYBOARDS, POINTERS, WlrootsInput, WlrootsTextEntry
 from agent.desktop.wlroots.windows import TOPLEVELS, SwayStopKey, ToplevelWindows, open_windows
 from agent.safety.stop import StopSwitch
@@ -143,9 +143,9 @@ FOR_TOUCHING = frozenset({POINTERS, KEYBOARDS, "wl_seat"})
 _PANELS = "Panels, notifications and open menus are unknown here: a click on them counts for the window below."
 
 
-def missing_on(path: str) -> list[str]:
-    """Return the needed interfaces that a compositor's socket does not offer. Raises EnvironmentLacksError."""
-    with closing(Connection(path)) as connection:
+def missing_on(environ: Mapping[str, str]) -> list[str]:
+    """Return the needed interfaces that an environment's compositor does not offer. Raises EnvironmentLacksError."""
+    with closing(Connection(socket_of(environ))) as connection:
         return [one for one in NEEDED if not connection.has(one)]
 
 

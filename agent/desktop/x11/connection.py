@@ -41,20 +41,19 @@ def display_lost(error: BaseException) -> EnvironmentLacksError:
     return lost
 
 
-@contextmanager
-def telling_loss() -> Iterator[None]:
-    """Translate whatever Xlib raises for a lost connection to EnvironmentLacksError."""
-    try:
-        yield
-    except Exception as error:
-        raise display_lost(error) from error
-
-
 def tells_loss(kind: type[T]) -> type[T]:
-    """Decorate a class: apply `telling_loss` to all its public methods."""
+    """Decorate a class: translate whatever its public methods raise for a lost connection to EnvironmentLacksError."""
+
+    @contextmanager
+    def translated() -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            raise display_lost(error) from error
+
     for name, method in list(vars(kind).items()):
         if isfunction(method) and not name.startswith("_"):
-            setattr(kind, name, telling_loss()(method))
+            setattr(kind, name, translated()(method))
     return kind
 
 

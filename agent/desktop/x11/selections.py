@@ -12,7 +12,7 @@ from typing import Any
 
 from agent.desktop.linux_desktop import LONGEST, QUIET
 from agent.desktop.programs import bare_environ
-from agent.desktop.protocol.clipboard import HungError
+from agent.desktop.protocol.clipboard import HungError, contents
 from agent.desktop.x11.connection import client_of, open_display, with_focus
 from agent.desktop.x11.selection_keeper_process import Owner
 from foundation.configs import load_config
@@ -21,8 +21,6 @@ _PROGRAM_TIMEOUT = 3.0
 #: Seconds for each request to the clipboard's owner, which may hang.
 _ANSWERS = 0.3
 _KEEPER = Path(__file__).with_name("selection_keeper_process.py")
-#: Bytes that are kept at most.
-_MOST = 64_000_000
 
 
 @contextmanager
@@ -39,28 +37,26 @@ def saved(display: Any, names: Sequence[str]) -> Iterator[None]:
 
 
 class X11Clipboard:
-    """The clipboard of an X11 desktop."""
+    """The clipboard of an X11 desktop, or another selection."""
 
-    def __init__(self) -> None:
+    def __init__(self, selection: str = "CLIPBOARD", seconds: float = _ANSWERS) -> None:
+        self._selection, self._seconds = selection, seconds
         self.lacks = "" if shutil.which("xclip") else "the program xclip is missing."
 
     def kinds(self) -> list[str]:
         return (self.read("TARGETS") or b"").decode("ascii", "replace").split()
 
     def read(self, kind: str) -> bytes | None:
-        return _xclip("clipboard", "-o", "-t", kind, seconds=_ANSWERS)
+        return _xclip(self._selection, "-o", "-t", kind, seconds=self._seconds)
 
 
 def _save(selection: str) -> dict[str, bytes]:
     """Read a selection's contents by type; empty if there is nothing that can be kept."""
-    found: dict[str, bytes] = {}
-    with suppress(HungError):  # what was read until then is kept
-        targets = (_xclip(selection, "-o", "-t", "TARGETS") or b"").decode("ascii", "replace").split("\n")
-        for target in [one for one in load_config("pasting.toml")["kept"] if one in targets] or ["STRING"]:
-            data = _xclip(selection, "-o", "-t", target)
-            if data is not None and sum(map(len, found.values())) + len(data) <= _MOST:
-                found[target] = data
-    return found
+    clipboard = X11Clipboard(selection, _PROGRAM_TIMEOUT)
+    with suppress(HungError):
+        kinds = clipboard.kinds()
+        return contents(clipboard, [one for one in load_config("pasting.toml")["kept"] if one in kinds] or ["STRING"])
+    return {}
 
 
 def _own(selection: str, kinds: dict[str, bytes]) -> None:

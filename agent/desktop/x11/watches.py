@@ -22,7 +22,7 @@ from agent.core.actions import Button
 from agent.core.geometry import DesktopPoint
 from agent.core.keys import UnknownKeyError, canonical_key
 from agent.desktop.linux.xkb import character_of, keysym_of, name_of
-from agent.desktop.protocol.desktop import DEFAULT_CHORD, TakeoverWatch, parse_chord
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, SETTLES, TakeoverWatch, parse_chord
 from agent.desktop.protocol.input_log import ButtonPressed, ButtonReleased, KeyPressed, PersonInput, WheelTurned
 from agent.desktop.x11.connection import display_lost, keys_down, open_display
 from agent.safety.stop import StopSwitch
@@ -167,8 +167,6 @@ def _connect() -> Any:
 
 #: Seconds between two polls: a typed key is down for at least 50 ms.
 _POLL = 0.025
-#: Seconds after an action in which applications may still move the pointer.
-_SETTLES = 0.3
 #: Pixels by which the pointer may move, because a hand resting on the mouse trembles.
 _TREMBLE = 8
 #: Seconds. The pointer may be on its way to our own window, which is no takeover. So a move is judged only when the
@@ -259,7 +257,7 @@ class Takeover:
                 judge.forget()
             paused = bool(steering.paused)
             before = rest.since
-            if rest.busy or time.monotonic() - before < _SETTLES:
+            if rest.busy or time.monotonic() - before < SETTLES:
                 judge.forget()
                 continue
             seen = look()
