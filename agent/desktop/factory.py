@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import Desktop
@@ -16,9 +16,6 @@ from agent.desktop.protocol.windows import Windows
 from agent.safety.stop import StopSwitch
 from agent.settings import DesktopKind
 from foundation.errors import EnvironmentLacksError
-
-if TYPE_CHECKING:
-    from agent.desktop.portal.session import Session
 
 _SANDBOX = "Use a throw-away desktop (a run with --sandbox)"
 _LOOK = (
@@ -43,22 +40,15 @@ def open_desktop(
         from agent.desktop.remote import RemoteDesktop
 
         return RemoteDesktop(remote, stop, monitor)
-    session = os.environ if environ is None else environ
-    match _chosen(os.environ, kind, session):
+    match _chosen(os.environ, kind, os.environ if environ is None else environ):
         case "wlroots":
             from agent.desktop.wlroots.desktop import WlrootsDesktop
 
             return WlrootsDesktop(stop, monitor, environ)
         case "portal":
-            from agent.desktop.portal.consent import open_portal
             from agent.desktop.portal.desktop import PortalDesktop
-            from agent.desktop.portal.session import open_mutter
 
-            def open_session(stop: StopSwitch, monitor: int | None) -> "Session":
-                # The portal's dialog asks the person. In our own sandbox there is nobody to ask.
-                return open_mutter(session, monitor) if MARK in session else open_portal(session, monitor, stop)
-
-            return PortalDesktop(stop, monitor, environ, open_session)
+            return PortalDesktop(stop, monitor, environ)
         case "x11":
             from agent.desktop.x11.desktop import X11Desktop
 

@@ -160,20 +160,14 @@ _LONGEST = 10_000
 _NO_NAMES = "nothing can be opened by name on another machine: use its own icons and menus"
 
 
-class RemoteScreen:
+class RemoteScreen(MachineServer):
     """The screen of the machine. Raises EnvironmentLacksError if it cannot be captured."""
-
-    def __init__(self, url: str) -> None:
-        self._server = MachineServer(url)
 
     def grab(self) -> Frame:
         """Capture the screen. One pixel of the image is one desktop unit."""
-        image = self._server.screenshot()
+        image = self.screenshot()
         size = Size(*image.size)
         return Frame(image, Viewport(Region(0, 0, size.width, size.height), size), time.monotonic())
-
-    def close(self) -> None:
-        self._server.close()
 
 
 class RemoteInput:

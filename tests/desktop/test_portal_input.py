@@ -121,14 +121,15 @@ def test_a_session_that_was_ended_says_why_it_takes_no_more_input() -> None:
 
 
 @pytest.mark.parametrize(
-    ("units", "told"), [("pixels", (200.0, 100.0)), ("logical", (100.0, 50.0))]
+    ("in_pixels", "told"), [(True, (200.0, 100.0)), (False, (100.0, 50.0))]
 )  # fmt: skip
-def test_points_are_told_in_the_units_of_the_calls(units: str, told: tuple[float, float]) -> None:
+def test_points_are_told_in_the_units_of_the_calls(in_pixels: bool, told: tuple[float, float]) -> None:
     view = Viewport(Region(1000, 500, 640, 400), Size(1280, 800))
     sent: list[object] = []
     session = SimpleNamespace(
-        units=units, viewport=view, handle_type="u", stream=SimpleNamespace(handle=1), _notify=lambda *a: sent.extend(a)
-    )
+        in_pixels=in_pixels, viewport=view, handle_type="u", stream=SimpleNamespace(handle=1),
+        _notify=lambda *a: sent.extend(a),
+    )  # fmt: skip
     Session.move(session, DesktopPoint(1100, 550))  # type: ignore[arg-type]
     assert sent == ["PointerMotionAbsolute", "udd", 1, *told]
 

@@ -249,13 +249,6 @@ class PortalSession(Session):
     def pipewire(self) -> int:
         return self.file("ScreenCast", "OpenPipeWireRemote", "a{sv}", {})
 
-    @override
-    def eis(self) -> int | None:
-        with suppress(BusError):
-            if self._bus.property(portal_address(REMOTE), "version") >= 2:
-                return self.file(REMOTE, "ConnectToEIS", "a{sv}", {})
-        return None
-
     def _owner_changed(self, body: tuple[Any, ...]) -> None:
         if body[0] == self._handle:
             self.clipboard_changed(body[1])

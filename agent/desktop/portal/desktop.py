@@ -8,9 +8,10 @@ from functools import cached_property, partial
 from typing_extensions import override
 
 from agent.desktop.linux.bus import BusError
+from agent.desktop.portal.consent import open_portal
 from agent.desktop.portal.input import PortalInput, open_libei
 from agent.desktop.portal.screen import PortalScreen
-from agent.desktop.portal.session import Session
+from agent.desktop.portal.session import Session, open_mutter
 from agent.desktop.portal.takeover import IdleWatch, active_application, tells_idle, terminal_has_focus
 from agent.desktop.portal.text import PortalClipboard, PortalTextEntry, composes
 from agent.desktop.portal.windows import (
@@ -20,6 +21,7 @@ from agent.desktop.portal.windows import (
     has_shortcuts,
     open_described_windows,
 )
+from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Abilities, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.trees.switch import session_bus
@@ -27,9 +29,6 @@ from agent.desktop.wayland.desktop import NO_CORNER, Pointer, SeatWatch, Wayland
 from agent.desktop.wayland.devices import read_layout, read_seat
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
-
-#: Opens a session; see `consent.open_portal` and `mutter.open_mutter`.
-OpenSession = Callable[[StopSwitch, int | None], Session]
 
 _RESTART = "Does it run (`systemctl --user status pipewire`)? Then start again."
 _ENDED = "the desktop ended sharing its screen"
@@ -45,15 +44,13 @@ _NO_CLIPBOARD = "The desktop does not share its clipboard: only text that the ke
 class PortalDesktop(WaylandDesktop):
     """A desktop behind a session. `OpenDesktop` describes arguments and errors."""
 
-    def __init__(
-        self,
-        stop: StopSwitch,
-        monitor: int | None,
-        environ: Mapping[str, str] | None,
-        open_session: OpenSession,
-    ) -> None:
+    def __init__(self, stop: StopSwitch, monitor: int | None, environ: Mapping[str, str] | None) -> None:
         super().__init__(stop, environ)
-        self._session = open_session(stop, monitor)
+        # The portal's dialog asks the person. In our own sandbox there is nobody to ask.
+        in_sandbox = MARK in self._environ
+        self._session: Session = (
+            open_mutter(self._environ, monitor) if in_sandbox else open_portal(self._environ, monitor, stop)
+        )
         self._is_cut_off: Callable[[], bool] = lambda: False  # until the screen is open
         self._watches.callback(self._session.close)
         with ExitStack() as begun:  # closes what is open if a later step fails
@@ -66,18 +63,14 @@ class PortalDesktop(WaylandDesktop):
             self._pointer = Pointer(self.home.rounded())
             self._clipboard = PortalClipboard(self._session)
             self._watches.callback(self._clipboard.close)
-            self.abilities = self._abilities()
+            self.abilities = Abilities(
+                windows=self.open_windows() is not None,
+                takeover=self._tells_idle() or tells_idle(self._environ),
+                stop_key=has_extension(self._environ) or has_shortcuts(self._environ),
+                stops=_MARK,
+                remarks=(NO_CORNER,) if self._session.has_clipboard else (_NO_CLIPBOARD, NO_CORNER),
+            )
             begun.pop_all()
-
-    def _abilities(self) -> Abilities:
-        remarks = () if self._session.has_clipboard else (_NO_CLIPBOARD,)
-        return Abilities(
-            windows=self.open_windows() is not None,
-            takeover=self._tells_idle() or tells_idle(self._environ),
-            stop_key=has_extension(self._environ) or has_shortcuts(self._environ),
-            stops=_MARK,
-            remarks=(*remarks, NO_CORNER),
-        )
 
     @cached_property
     def _input(self) -> PortalInput:

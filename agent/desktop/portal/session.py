@@ -75,17 +75,18 @@ class Session(ABC):
     def _notify(self, member: str, signature: str, *body: Any) -> None:
         """Send an input event."""
 
-    @abstractmethod
-    def _end(self) -> None:
+    def _end(self) -> None:  # noqa: B027 -- Mutter ends the session when the connection closes
         """Tell the desktop to end the session."""
 
     @abstractmethod
     def pipewire(self) -> int:
         """Open a connection to PipeWire that carries the streams; the caller closes it."""
 
-    @abstractmethod
     def eis(self) -> int | None:
         """Open a connection for libei; None if there is none. Afterwards, the input calls below are rejected."""
+        with suppress(BusError):  # since GNOME 45, and version 2 of the portal
+            return self.file(REMOTE, "ConnectToEIS", "a{sv}", {})
+        return None
 
     def move(self, point: DesktopPoint) -> None:
         """Move the pointer."""
@@ -236,20 +237,11 @@ class MutterSession(Session):
             raise BusError(f"PipeWire does not run: {error.strerror}") from error
         return opened.detach()
 
-    @override
-    def eis(self) -> int | None:
-        with suppress(BusError):  # since GNOME 45
-            return self.file(REMOTE, "ConnectToEIS", "a{sv}", {})
-        return None
-
     def _notify(self, member: str, signature: str, *body: Any) -> None:
         self.call(REMOTE, f"Notify{member}", signature, *body)
 
     def call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:  # noqa: ARG002
         return self._bus.call(self._session, member, signature, *body)
-
-    def _end(self) -> None:
-        """Do nothing: Mutter ends the session when the connection closes."""
 
 
 def _root(name: str) -> DBusAddress:

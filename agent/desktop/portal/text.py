@@ -173,7 +173,7 @@ class PortalTextEntry(CheckedTextEntry):
         composes: Callable[[], bool],
         told_app: Callable[[], str],
     ) -> None:
-        super().__init__(open_windows)
+        super().__init__(open_windows, self._enter)
         self._source = source
         self._clipboard = clipboard
         self._composes = composes

@@ -13,8 +13,8 @@ import tempfile
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from itertools import count
 from typing import Any
 
@@ -58,64 +58,62 @@ class DescribedWindows(StackedWindows):
         self._environ = environ
 
     @abstractmethod
-    def describe(self) -> Any:
-        """Return the present windows and pointer; see the module's docstring for the format. Raises BusError."""
+    def ask(self, window: WindowId | None) -> Any:
+        """Describe the present windows and pointer, or bring a window to the front and return whether that worked.
+
+        The module's docstring has the format. Raises BusError.
+        """
 
     @override
     def read(self) -> list[StackedWindow]:
-        with _telling_loss():
-            described = self.describe()["windows"]
         # A window without a size is not placed yet.
-        found = [_window(one) for one in described if min(*one["box"][2:], *one["outer"][2:]) >= 1]
+        found = [_window(one) for one in self._asked()["windows"] if min(*one["box"][2:], *one["outer"][2:]) >= 1]
         return sorted(found, key=lambda one: one.visible)
 
     @override
     def pointer(self) -> tuple[int, int]:
-        with _telling_loss():
-            x, y = self.describe()["pointer"]
+        x, y = self._asked()["pointer"]
         return int(x), int(y)
 
     @override
+    def bring(self, identifier: WindowId) -> bool:
+        return bool(self._asked(identifier))
+
+    @override
     def close(self) -> None: ...
+
+    def _asked(self, window: WindowId | None = None) -> Any:
+        try:
+            return self.ask(window)
+        except BusError as error:
+            raise EnvironmentLacksError(
+                f"The desktop tells no more of its windows ({error}).", "Is the session still running?"
+            ) from error
 
 
 class _GnomeWindows(DescribedWindows):
     """The windows that GNOME Shell reports through our extension."""
 
     @override
-    def describe(self) -> Any:
-        return json.loads(self._call("Tell"))
-
-    @override
-    def bring(self, identifier: WindowId) -> bool:
-        with _telling_loss():
-            return bool(self._call("Activate", "u", int(str(identifier))))
-
-    def _call(self, method: str, signature: str | None = None, *body: Any) -> Any:
+    def ask(self, window: WindowId | None) -> Any:
         with Bus(self._environ, _PATIENCE) as bus:
-            return bus.call(EXTENSION, method, signature, *body)[0]
+            if window is not None:
+                return bus.call(EXTENSION, "Activate", "u", int(str(window)))[0]
+            return json.loads(bus.call(EXTENSION, "Tell")[0])
 
 
 class _KwinWindows(DescribedWindows):
     """The windows that KWin reports: KWin runs a short script that calls us back. This needs no permission."""
 
     @override
-    def describe(self) -> Any:
-        return self._run("windows")
-
-    @override
-    def bring(self, identifier: WindowId) -> bool:
-        with _telling_loss():
-            return bool(self._run("activate", WINDOW=str(identifier)))
-
-    def _run(self, script: str, **words: str) -> Any:
+    def ask(self, window: WindowId | None) -> Any:
         """Run one of our scripts and return the JSON of its callback. Only calls from KWin itself count."""
+        script = "windows" if window is None else "activate"
         name = f"mai-agent-{os.getpid()}-{next(_numbers)}"
         replies: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         with Bus(self._environ, _PATIENCE) as bus, tempfile.NamedTemporaryFile(suffix=".js") as file:
             text = (configs_dir() / f"kwin/{script}.js").read_text(encoding="utf-8")
-            for word, value in {"TO": bus.name, **words}.items():
-                text = text.replace(f"'{word}'", json.dumps(value))
+            text = text.replace("'TO'", json.dumps(bus.name)).replace("'WINDOW'", json.dumps(str(window)))
             file.write(text.encode())
             file.flush()
             bus.serve(_KWIN, EXTENSION, "Told", replies.put)
@@ -129,16 +127,6 @@ class _KwinWindows(DescribedWindows):
                 with suppress(BusError):
                     bus.call(_SCRIPTING, "unloadScript", "s", name)
         return json.loads(body[0])
-
-
-@contextmanager
-def _telling_loss() -> Iterator[None]:
-    try:
-        yield
-    except BusError as error:
-        raise EnvironmentLacksError(
-            f"The desktop tells no more of its windows ({error}).", "Is the session still running?"
-        ) from error
 
 
 def _window(one: Mapping[str, Any]) -> StackedWindow:

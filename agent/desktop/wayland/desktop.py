@@ -87,22 +87,22 @@ class SeatWatch:
 _LOOK_EVERY = 8
 
 
-class CheckedTextEntry(ABC):
-    """Text entry that stops when another window takes the focus, and reports how much was typed."""
+class CheckedTextEntry:
+    """Text entry that stops when another window takes the focus, and reports how much was typed.
 
-    def __init__(self, open_windows: OpenWindows) -> None:
+    `enter_text` enters a text that is not empty and does not end in a line end.
+    """
+
+    def __init__(self, open_windows: OpenWindows, enter_text: Callable[[Typing], None]) -> None:
         self._open_windows = open_windows
+        self._enter_text = enter_text
 
     def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
         windows = self._open_windows()
         with nullcontext() if windows is None else closing(windows):
             now = (lambda: None) if windows is None else windows.active
             typing = Typing(text, press, check_stop, now(), now, _LOOK_EVERY)
-            typing.enter(lambda: self._enter(typing))
-
-    @abstractmethod
-    def _enter(self, typing: Typing) -> None:
-        """Enter the text, which is not empty and does not end in a line end."""
+            typing.enter(lambda: self._enter_text(typing))
 
 
 #: Seconds between two keys: toolkits that draw slowly lose faster input.

@@ -153,10 +153,6 @@ class Connection:
         """Send the events of an object that the compositor created to `handler`."""
         self._handlers[number] = handler
 
-    def forget(self, number: int) -> None:
-        """Ignore further events of an object that the compositor created."""
-        self._handlers.pop(number, None)
-
     def request(
         self, target: int, opcode: int, signature: str = "", *arguments: int | float | str, files: Sequence[int] = ()
     ) -> None:

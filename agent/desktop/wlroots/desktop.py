@@ -9,7 +9,6 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,11 @@ from agent.core.geometry import Size, Viewport
 from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry, number_of, parse_chord
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.windows import Windows
-from agent.desktop.wayland.desktop import NO_CORNER, Pointer, SeatWatch, WaylandDesktop
+from agent.desktop.wayland.desktop import NO_CORNER, CheckedTextEntry, Pointer, SeatWatch, WaylandDesktop
 from agent.desktop.wayland.devices import read_outputs
 from agent.desktop.wayland.selection import WlrootsClipboard
 from agent.desktop.wayland.wire import Arguments, Connection, create_buffer, socket_of
-from agent.desktop.wlroots.input import KEYBOARDS, POINTERS, WlrootsInput, WlrootsTextEntry
+from agent.desktop.wlroots.input import KEYBOARDS, POINTERS, WlrootsInput
 from agent.desktop.wlroots.windows import TOPLEVELS, SwayStopKey, ToplevelWindows, open_windows
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
@@ -53,20 +52,12 @@ class _Events(defaultdict[int, list[list[int]]]):
         self[opcode].append(arguments.words())
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    kind: int  # a wl_shm format
-    width: int
-    height: int
-    stride: int  # bytes per line
-
-
 class WlrootsScreen:
     """One monitor, copied into a shared buffer. Raises EnvironmentLacksError, and UsageError: no such monitor."""
 
     def __init__(self, path: str, monitor: int | None = None) -> None:
         keep_freed_memory()
-        self._shape: _Shape | None = None
+        self._shape: list[int] = []  # of the buffer: a wl_shm format, width, height and bytes per line
         self._memory: mmap.mmap | None = None
         self._buffer = 0
         self._connection = connection = Connection(path)
@@ -89,7 +80,7 @@ class WlrootsScreen:
         connection.request(self._manager, 0, "nio", frame, 0, self._output.number)
         connection.wait(lambda: _LISTED in events or _FAILED in events)
         if _BUFFER in events and _FAILED not in events:
-            connection.request(frame, 0, "o", self._buffer_of(_Shape(*events[_BUFFER][0])))
+            connection.request(frame, 0, "o", self._buffer_of(events[_BUFFER][0]))
             connection.wait(lambda: _READY in events or _FAILED in events)
         connection.request(frame, 1)
         if _FAILED in events or _BUFFER not in events:
@@ -102,35 +93,31 @@ class WlrootsScreen:
     def close(self) -> None:
         """Close the capture; safe to call twice."""
         self._connection.close()
-        self._unmap()
-
-    def _unmap(self) -> None:
         if self._memory is not None:
             self._memory.close()
-        self._memory, self._shape = None, None
 
-    def _buffer_of(self, shape: _Shape) -> int:
+    def _buffer_of(self, shape: list[int]) -> int:
         """Return the object ID of a buffer of this shape."""
-        if self._shape == shape:
-            return self._buffer
-        if self._memory is not None:
-            self._connection.request(self._buffer, 0)
-            self._unmap()
-        size = shape.width, shape.height
-        self._buffer, self._memory = create_buffer(self._connection, self._shared, size, shape.stride, shape.kind)
-        self._shape = shape
+        if self._shape != shape:
+            if self._memory is not None:
+                self._connection.request(self._buffer, 0)
+                self._memory.close()
+            kind, width, height, stride = shape
+            self._buffer, self._memory = create_buffer(self._connection, self._shared, (width, height), stride, kind)
+            self._shape = shape
         return self._buffer
 
     def _copied(self, *, upside_down: bool) -> "Image":
         """Return the buffer's content as users see it; the buffer has the monitor's unrotated lines."""
         from PIL.Image import Transpose, frombytes
 
-        assert self._shape is not None and self._memory is not None
-        shape, order, transform = self._shape, _FORMATS.get(self._shape.kind), self._output.transform
+        assert self._memory is not None
+        kind, width, height, stride = self._shape
+        order, transform = _FORMATS.get(kind), self._output.transform
         if order is None:
-            raise EnvironmentLacksError(f"The screen is told in pixels of an unknown kind ({shape.kind:#x}).")
+            raise EnvironmentLacksError(f"The screen is told in pixels of an unknown kind ({kind:#x}).")
         up = -1 if upside_down else 1
-        image = frombytes("RGB", (shape.width, shape.height), self._memory[:], "raw", order, shape.stride, up)
+        image = frombytes("RGB", (width, height), self._memory[:], "raw", order, stride, up)
         turn = (None, Transpose.ROTATE_270, Transpose.ROTATE_180, Transpose.ROTATE_90)[transform & 3]
         image = image if turn is None else image.transpose(turn)
         return image.transpose(Transpose.FLIP_LEFT_RIGHT) if transform & 4 else image
@@ -173,7 +160,8 @@ class WlrootsDesktop(WaylandDesktop):
 
     @cached_property
     def text_entry(self) -> TextEntry:
-        return WlrootsTextEntry(self._input, self.open_windows)
+        """Text is entered by keys only, which touch no clipboard. Inner line ends are Enter too."""
+        return CheckedTextEntry(self.open_windows, lambda typing: self._input.type(typing.text, typing.before_key))
 
     @override
     def open_windows(self) -> Windows | None:

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing_extensions import override
 
 from agent.core.geometry import around
-from agent.desktop.linux_desktop import Typing
 from agent.desktop.programs import HelperProcess
 from agent.desktop.protocol.hand import ActionFailedError, Press
-from agent.desktop.protocol.windows import OpenWindows
-from agent.desktop.wayland.desktop import CheckedTextEntry, Pointer, WaylandInput
+from agent.desktop.wayland.desktop import Pointer, WaylandInput
 from agent.desktop.wayland.devices import (
     CAPABILITIES,
     EVDEV,
@@ -266,17 +264,6 @@ class WlrootsInput(WaylandInput):
             self._connection.request(self._keyboard, _KEYMAP, "uu", _XKB, len(data), files=[file])
         finally:
             os.close(file)
-
-
-class WlrootsTextEntry(CheckedTextEntry):
-    """Enters all text by keys of our own keyboard, which touches no clipboard. Inner line ends are Enter too."""
-
-    def __init__(self, source: WlrootsInput, open_windows: OpenWindows) -> None:
-        super().__init__(open_windows)
-        self._source = source
-
-    def _enter(self, typing: Typing) -> None:
-        self._source.type(typing.text, typing.before_key)
 
 
 def release_buttons(path: str, buttons: Sequence[int]) -> None:

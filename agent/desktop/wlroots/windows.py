@@ -294,6 +294,5 @@ class ToplevelWindows(Windows):
             case 6:
                 self._known.pop(toplevel.number, None)
                 self._connection.request(toplevel.number, _DESTROY)
-                self._connection.forget(toplevel.number)
             case 7:
                 toplevel.parent = arguments.number()
