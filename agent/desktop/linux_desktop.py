@@ -1,6 +1,5 @@
 """What Linux desktops share under every display system: witness, elements, and text entry that checks the focus."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from agent.desktop.protocol.clipboard import Clipboard, ClipboardWatch
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.protocol.windows import Window, Windows
+from agent.desktop.protocol.windows import Window
 from agent.desktop.protocol.witness import Witness
 from agent.desktop.trees.elements import AtspiElements
 from agent.desktop.trees.switch import buses, session_bus
@@ -21,26 +20,19 @@ class LinuxDesktop(Desktop):
     """The base of every desktop on Linux."""
 
     _environ: Mapping[str, str]
-
-    @abstractmethod
-    def _open_clipboard(self) -> Clipboard:
-        """Open the clipboard for the witness."""
-
-    def _accessibility_bus(self, windows: Windows) -> str:  # noqa: ARG002 -- only X11 has one
-        """Return the address of the accessibility bus that the display announces; "" if it announces none."""
-        return ""
+    _clipboard: Clipboard
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
         from agent.desktop.changes.witness import LinuxWitness
 
-        return LinuxWitness(environ, self.open_windows, ClipboardWatch(self._open_clipboard()), without)
+        return LinuxWitness(environ, self.open_windows, ClipboardWatch(self._clipboard), without)
 
     def open_elements(self) -> Elements | None:
         """Without windows, elements are unknown too."""
         windows = self.open_windows()
         if windows is None:
             return None
-        find_bus = partial(buses, session_bus(self._environ), self._accessibility_bus(windows))
+        find_bus = partial(buses, session_bus(self._environ), windows.told_bus())
         return AtspiElements(find_bus, windows, self.monitors, partial(host_pid, environ=self._environ))
 
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from foundation.processes import marked_processes, pid_here
 
@@ -27,7 +27,6 @@ MARK = "MAI_AGENT_SANDBOX"
 LAUNCHER_SOCKET = "MAI_AGENT_SANDBOX_DOOR"
 #: Seconds for the launcher to start a program. It takes a few milliseconds, unless the machine is overloaded.
 _PATIENCE = 20.0
-_FILES = ("stdin", "stdout", "stderr")
 
 
 #: The only variables that a helper process of ours gets. It may outlive us, so it must get no API key and no mark of a
@@ -82,23 +81,18 @@ def start_inside(
     """Start a program in the sandbox that its environment names. Raises OSError: it cannot, or the sandbox has ended.
 
     The program is looked up in the sandbox's PATH. Its working directory is `folder`, or its home for None. `stdin`,
-    `stdout` and `stderr` are file descriptors, DEVNULL or PIPE.
+    `stdout` and `stderr` are file descriptors or DEVNULL.
     """
-    ours: dict[str, IO[bytes]] = {}
-    with ExitStack() as theirs, ExitStack() as failed:
+    variables = {name: value for name, value in environ.items() if name != LAUNCHER_SOCKET}
+    request = {"command": list(command), "environ": variables, "folder": folder or environ.get("HOME", "/")}
+    with ExitStack() as failed:
         channel = failed.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-        files: list[int] = []
-        for name, wanted in zip(_FILES, (stdin, stdout, stderr), strict=True):
-            files.append(_file(name, wanted, ours))
-            theirs.callback(os.close, files[-1])
-            if name in ours:
-                failed.enter_context(ours[name])
-        variables = {name: value for name, value in environ.items() if name != LAUNCHER_SOCKET}
-        request = {"command": list(command), "environ": variables, "folder": folder or environ.get("HOME", "/")}
         channel.settimeout(_PATIENCE)
         channel.connect(environ[LAUNCHER_SOCKET])
         text = json.dumps(request).encode() + b"\n"
-        sent = socket.send_fds(channel, [text], files)
+        with Path(os.devnull).open("r+b", buffering=0) as nothing:
+            files = [nothing.fileno() if one == subprocess.DEVNULL else one for one in (stdin, stdout, stderr)]
+            sent = socket.send_fds(channel, [text], files)
         if sent < len(text):  # sendmsg may take only a part
             channel.sendall(text[sent:])
         answer = _line(channel)
@@ -107,21 +101,7 @@ def start_inside(
                 raise OSError(number, os.strerror(number), command[0])
             raise OSError("the desktop that it belongs to has ended")
         failed.pop_all()
-        return Inside(list(command), answer["pid"], channel, ours)
-
-
-def _file(name: str, wanted: int, ours: dict[str, IO[bytes]]) -> int:
-    """Open a standard stream of the program and return its descriptor; our end of a pipe is added to `ours`."""
-    if wanted == subprocess.DEVNULL:
-        return os.open(os.devnull, os.O_RDWR)
-    if wanted != subprocess.PIPE:
-        return os.dup(wanted)
-    reading, writing = os.pipe()
-    if name == "stdin":
-        ours[name] = os.fdopen(writing, "wb")
-        return reading
-    ours[name] = os.fdopen(reading, "rb")
-    return writing
+        return Inside(list(command), answer["pid"], channel)
 
 
 def _line(channel: socket.socket) -> dict[str, Any]:
@@ -139,11 +119,10 @@ def _line(channel: socket.socket) -> dict[str, Any]:
 class Inside:
     """A program in a sandbox; `pid` is its PID there."""
 
-    def __init__(self, command: list[str], pid: int, channel: socket.socket, files: Mapping[str, IO[bytes]]) -> None:
+    def __init__(self, command: list[str], pid: int, channel: socket.socket) -> None:
         self.args = command
         self.pid = pid
         self.returncode: int | None = None
-        self.stdin, self.stdout, self.stderr = (files.get(name) for name in _FILES)
         self._channel = channel
 
     def poll(self) -> int | None:

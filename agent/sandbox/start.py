@@ -291,17 +291,20 @@ def _first_line(command: list[str], environ: Environ, what: str, check: Callable
 
     Raises EnvironmentLacksError: it cannot be started.
     """
-    try:
-        program = start_inside(command, environ, stdout=subprocess.PIPE)
-    except OSError as error:
-        log = Path(environ[LAUNCHER_SOCKET]).with_name("door.log")
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        raise EnvironmentLacksError(
-            f"{what} could not be started ({lines[-1][:200] if lines else error}).", "`mai-agent doctor` may say why."
-        ) from error
-    assert program.stdout is not None
-    with program.stdout as output:
-        os.set_blocking(output.fileno(), False)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as output:
+        try:
+            program = start_inside(command, environ, stdout=writing)
+        except OSError as error:
+            log = Path(environ[LAUNCHER_SOCKET]).with_name("door.log")
+            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            why = lines[-1][:200] if lines else error
+            raise EnvironmentLacksError(
+                f"{what} could not be started ({why}).", "`mai-agent doctor` may say why."
+            ) from error
+        finally:
+            os.close(writing)
+        os.set_blocking(reading, False)
         deadline = time.monotonic() + _START_TIMEOUT
         text = b""
         while time.monotonic() < deadline and not text.endswith(b"\n") and program.poll() is None:

@@ -61,7 +61,7 @@ class PortalDesktop(WaylandDesktop):
             self._is_cut_off = self.screen.is_cut_off
             self.monitors, self.home = list(self._session.monitors), self.screen.home
             self._pointer = Pointer(self.home.rounded())
-            self._clipboard = PortalClipboard(self._session)
+            self._clipboard: PortalClipboard = PortalClipboard(self._session)
             self._watches.callback(self._clipboard.close)
             self.abilities = Abilities(
                 windows=self.open_windows() is not None,
@@ -99,9 +99,6 @@ class PortalDesktop(WaylandDesktop):
     @override
     def open_windows(self) -> Windows | None:
         return open_described_windows(self._environ)
-
-    def _open_clipboard(self) -> PortalClipboard:
-        return self._clipboard
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
         remark = self._watch_key(stop_key)  # first: the user's answer to its dialog is no takeover

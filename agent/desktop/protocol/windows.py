@@ -101,6 +101,10 @@ class Windows(Protocol):
         """Return the terminal window that the environment names (as in WINDOWID); None if it names none."""
         return None
 
+    def told_bus(self) -> str:
+        """Return the address of the accessibility bus that the display announces; "" if it announces none."""
+        return ""
+
     def close(self) -> None:
         """Close the connection; never raises."""
 

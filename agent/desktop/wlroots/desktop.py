@@ -144,6 +144,7 @@ class WlrootsDesktop(WaylandDesktop):
         self.screen = WlrootsScreen(self._path, monitor)
         self.monitors, self.home = self.screen.monitors, self.screen.home
         self._pointer = Pointer(self.home.rounded())
+        self._clipboard = WlrootsClipboard(self._path)
         self._has_names = self._offers(TOPLEVELS)
         is_sway = bool(os.environ.get("SWAYSOCK"))
         self.abilities = Abilities(
@@ -171,9 +172,6 @@ class WlrootsDesktop(WaylandDesktop):
     @override
     def open_elements(self) -> Elements | None:
         return super().open_elements() if self.abilities.windows else None
-
-    def _open_clipboard(self) -> WlrootsClipboard:
-        return WlrootsClipboard(self._path)
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
         parse_chord(stop_key)

@@ -21,7 +21,7 @@ from agent.desktop.x11.connection import display_lost, open_display
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.watches import DisplayWatch, StopKey, Takeover, X11InputLog
-from agent.desktop.x11.windows import X11Windows, open_windows, same_display
+from agent.desktop.x11.windows import open_windows, same_display
 from agent.safety.stop import REASONS, StopSwitch, shared_descriptor
 from foundation.errors import EnvironmentLacksError
 
@@ -124,6 +124,7 @@ class X11Desktop(LinuxDesktop, PortableDesktop):
         self.name = os.environ.get("DISPLAY", "")
         self.abilities = Abilities(remarks=(_WAYLAND,) if os.environ.get("WAYLAND_DISPLAY") else ())
         self._watches = ExitStack()
+        self._clipboard = X11Clipboard()
 
     @cached_property
     def text_entry(self) -> TextEntry:
@@ -135,15 +136,8 @@ class X11Desktop(LinuxDesktop, PortableDesktop):
     def open_windows(self) -> Windows | None:
         return open_windows()
 
-    def _open_clipboard(self) -> X11Clipboard:
-        return X11Clipboard()
-
     def open_input_log(self) -> X11InputLog:
         return X11InputLog()
-
-    def _accessibility_bus(self, windows: Windows) -> str:
-        assert isinstance(windows, X11Windows)
-        return windows.told_bus()
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         return same_display(environ.get("DISPLAY", ""), self.name)

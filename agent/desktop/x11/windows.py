@@ -313,7 +313,6 @@ class X11Windows(Windows):
         return next((self.window(one) for one in ancestry(self._display, identifier) if one in known), None)
 
     def told_bus(self) -> str:
-        """Return the address of the accessibility bus that this display announces; "" if none."""
         return text_of(self._property(self._root.id, "AT_SPI_BUS"))
 
     def close(self) -> None:
