@@ -48,7 +48,7 @@ _NOTCH = {"win32": 120, "darwin": 10}.get(sys.platform, 1)
 _PASTE = ("super", "v") if sys.platform == "darwin" else ("ctrl", "v")
 
 
-class PyAutoGuiInput:
+class PyAutoGuiInput(Input):
     """Mouse and keyboard through pyautogui. Raises EnvironmentLacksError if the desktop accepts no input."""
 
     def __init__(self) -> None:
@@ -61,9 +61,6 @@ class PyAutoGuiInput:
     def move(self, x: int, y: int) -> None:
         with self._corner_told():
             self._gui.moveTo(x, y)
-
-    def held(self) -> list[str]:
-        return []
 
     def has_key(self, name: str) -> bool:
         return self._gui.platformModule.keyboardMapping.get(own_name(name)) is not None
@@ -90,12 +87,8 @@ class PyAutoGuiInput:
             if dx:
                 self._gui.hscroll(dx * _NOTCH)
 
-    def set_busy(self, busy: bool) -> None: ...
-
     def lost(self, error: Exception) -> EnvironmentLacksError:
         return EnvironmentLacksError(f"This desktop takes no more input ({error!r}).", "Is it locked?")
-
-    def close(self) -> None: ...
 
     @contextmanager
     def _corner_told(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from agent.core.geometry import Region, Size, Viewport
 from agent.desktop.portable import PortableDesktop, own_name
 from agent.desktop.protocol.desktop import Abilities, Applications
-from agent.desktop.protocol.hand import ActionFailedError, Press
+from agent.desktop.protocol.hand import ActionFailedError, Input, Press
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.encode import open_foreign
@@ -170,7 +170,7 @@ class RemoteScreen(MachineServer):
         return Frame(image, Viewport(Region(0, 0, size.width, size.height), size), time.monotonic())
 
 
-class RemoteInput:
+class RemoteInput(Input):
     """Mouse, keyboard and text of the machine.
 
     Each command there takes 0.1 to 0.6 seconds, so the events of an action are collected and sent together, with the
@@ -192,9 +192,6 @@ class RemoteInput:
     def move(self, x: int, y: int) -> None:
         self._at = (x, y)
         self._add("moveTo", x, y)
-
-    def held(self) -> list[str]:
-        return []
 
     def has_key(self, name: str) -> bool:
         return len(name) > 1 or name.isascii()

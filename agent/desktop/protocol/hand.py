@@ -65,7 +65,8 @@ class Press:
 class Input(Protocol):
     """Mouse and keyboard of a desktop, used from the hand's thread; coordinates are desktop units.
 
-    Every method but `close` may raise CornerError, and any error of the system if it accepts no more input.
+    Methods with a body are for inputs that need or know no more. Every method but `close` may raise CornerError, and
+    any error of the system if it accepts no more input.
     """
 
     def position(self) -> tuple[int, int]:
@@ -76,6 +77,7 @@ class Input(Protocol):
 
     def held(self) -> list[str]:
         """Return the names of all modifiers and buttons that are down, ours and the person's; empty if unknown."""
+        return []
 
     def has_key(self, name: str) -> bool:
         """Whether this keyboard has a key."""
@@ -89,11 +91,13 @@ class Input(Protocol):
     def scroll(self, dx: int, dy: int) -> None:
         """Turn the wheel by one notch: `dy` 1 scrolls towards the end of the document, `dx` 1 to the right."""
 
-    def set_busy(self, busy: bool) -> None:
+    def set_busy(self, busy: bool) -> None:  # noqa: ARG002
         """Note that an action begins or ends."""
+        return
 
     def lost(self, error: Exception) -> Exception:
         """Translate an error to EnvironmentLacksError, or to StoppedError if a stop caused it."""
 
     def close(self) -> None:
         """Close the connection."""
+        return

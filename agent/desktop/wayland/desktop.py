@@ -7,7 +7,7 @@ Our own events count as activity too, so only activity while the hand rests is a
 import os
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass
@@ -117,7 +117,7 @@ class Pointer:
     at: tuple[int, int]
 
 
-class WaylandInput(ABC):
+class WaylandInput(Input):
     """What our mouse and keyboard share on every Wayland desktop, which reports neither pointer nor held keys."""
 
     def __init__(self, pointer: Pointer) -> None:
@@ -129,11 +129,6 @@ class WaylandInput(ABC):
 
     def position(self) -> tuple[int, int]:
         return self._at.at
-
-    def held(self) -> list[str]:
-        return []
-
-    def set_busy(self, busy: bool) -> None: ...  # noqa: B027 -- nothing depends on it on Wayland
 
     def lost(self, error: Exception) -> Exception:
         return EnvironmentLacksError(f"This desktop takes no more input ({error}).", "Is the session still running?")
