@@ -26,7 +26,6 @@ from foundation.errors import EnvironmentLacksError, UsageError
 
 if TYPE_CHECKING:
     import httpx2
-    from PIL.Image import Image
 
 #: Seconds for a screenshot, and for a command; the server ends a command after 120.
 _LOOK, _ACT = 10.0, 90.0
@@ -89,16 +88,6 @@ class MachineServer:
                 "--remote takes the address of a machine, without a password.", "Such as http://localhost:5000."
             )
         self.url = url.rstrip("/")
-
-    def screenshot(self) -> "Image":
-        """Return a capture of the screen, as RGB. Raises EnvironmentLacksError."""
-        body = self._asked("GET", "/screenshot", timeout=_LOOK).content
-        try:
-            return open_foreign(body, ("PNG", "JPEG"))
-        except OSError as error:
-            raise EnvironmentLacksError(
-                f"{self.url} sent no picture of its screen.", "Is this the server of an OSWorld machine?"
-            ) from error
 
     def position(self) -> tuple[int, int]:
         """Return where the pointer is. The server's own route for it returns no valid answer.
@@ -165,7 +154,13 @@ class RemoteScreen(MachineServer):
 
     def grab(self) -> Frame:
         """Capture the screen. One pixel of the image is one desktop unit."""
-        image = self.screenshot()
+        body = self._asked("GET", "/screenshot", timeout=_LOOK).content
+        try:
+            image = open_foreign(body, ("PNG", "JPEG"))
+        except OSError as error:
+            raise EnvironmentLacksError(
+                f"{self.url} sent no picture of its screen.", "Is this the server of an OSWorld machine?"
+            ) from error
         size = Size(*image.size)
         return Frame(image, Viewport(Region(0, 0, size.width, size.height), size), time.monotonic())
 
