@@ -9,7 +9,7 @@ import pytest
 from record.bundles import a_step
 
 from agent.core.changes import CannotPutBackError
-from agent.desktop.changes import put_back
+from agent.desktop.changes import dconf
 from agent.desktop.changes.witness import LinuxWitness
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard
@@ -153,7 +153,7 @@ def test_a_setting_that_a_program_overwrote_at_once_is_put_back_again(
     shown = f"gsettings get {scaled}; xfconf-query -c xfwm4 -p /general/title_alignment"
     before = run.shell(shown)
     bundle = run.doing(f"xfconf-query -c xfwm4 -p /general/title_alignment -s left; gsettings set {scaled} 1.37")
-    write, tries = put_back._write_dconf, []
+    write, tries = dconf.set_again, []
 
     def overwritten_once(*told: object) -> None:
         tries.append(told)
@@ -161,7 +161,7 @@ def test_a_setting_that_a_program_overwrote_at_once_is_put_back_again(
             raise CannotPutBackError("dconf did not take it: it may be locked")
         write(*told)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(put_back, "_write_dconf", overwritten_once)
+    monkeypatch.setattr(dconf, "set_again", overwritten_once)
     assert [result.words for result in RunUndo(bundle).carry_out() if not result.done] == []
     assert run.shell(shown) == before
     assert tries.count(tries[0]) == 2

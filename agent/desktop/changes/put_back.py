@@ -1,7 +1,7 @@
 """Undo a `Change` recorded by the witness, using its `undo` data, and check first how things are now."""
 
-import json
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -10,24 +10,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
-from jeepney import DBusAddress
-
 from agent.core.changes import CannotPutBackError, Standing, is_empty_file
-from agent.desktop.changes import kde, xfconf
-from agent.desktop.changes.dconf import DconfStore, serialized
+from agent.desktop.changes import dconf, kde, xfconf
 from agent.desktop.changes.entries import LARGEST_READ, entry_at, read_bounded, state
 from agent.desktop.changes.files import TRASH
 from agent.desktop.linux import places
-from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.linux.bus import BusError
 from agent.desktop.programs import MARK
 from foundation.files import write_atomically
 
 Undo: TypeAlias = Mapping[str, Any]
 
-_DCONF = DBusAddress("/ca/desrt/dconf/Writer/user", "ca.desrt.dconf", "ca.desrt.dconf.Writer")
-#: Seconds for a daemon to set a value. dconf's daemon is started if necessary.
-_PATIENCE = 5.0
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_TAKEN = "dconf did not take it: it may be locked"
 #: Stands for an unreachable folder: nothing exists in it, and nothing can be created.
 _NOWHERE = "/proc/self/fd/none"
 
@@ -112,6 +107,8 @@ def _guarded() -> Iterator[None]:
         yield
     except OSError as error:
         raise CannotPutBackError(error.strerror or str(error)) from error
+    except subprocess.SubprocessError as error:
+        raise CannotPutBackError(_NOT_TAKEN) from error
     except BusError as error:
         raise CannotPutBackError(f"its settings cannot be reached: {error}") from error
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -121,7 +118,7 @@ def _guarded() -> Iterator[None]:
 def _current(environ: Mapping[str, str], undo: Undo) -> Any:
     match undo["store"]:
         case "dconf":
-            return DconfStore(environ).current(undo["key"])
+            return dconf.current(environ, undo["key"])
         case "xfconf":
             return xfconf.current(environ, *undo["key"])
         case "kde":
@@ -134,7 +131,9 @@ def _put_back_setting(environ: Mapping[str, str], undo: Undo) -> str:
     before = undo["before"]
     match undo["store"]:
         case "dconf":
-            _write_dconf(environ, undo["key"], before)
+            dconf.set_again(environ, undo["key"], before)
+            if before is not None and dconf.current(environ, undo["key"]) != before:
+                raise CannotPutBackError(_NOT_TAKEN)
         case "xfconf":
             channel, name = undo["key"]
             xfconf.set_again(environ, channel, name, before)
@@ -155,24 +154,6 @@ def _kde_file(environ: Mapping[str, str], name: str) -> Path:
     if ".." in path.parts or Path(name).is_absolute():
         raise ValueError("no file of configurations")
     return path
-
-
-def _write_dconf(environ: Mapping[str, str], key: str, value: Any) -> None:
-    """Send a change to dconf's writer. A value of None resets the key."""
-    if value is not None and not isinstance(value, str):
-        raise TypeError("no value in GVariant's text form")
-    if value is not None:
-        serialized("v", f"<{value}>")  # raises unless the text is one whole value
-    value_text = "nothing" if value is None else f"<{value}>"
-    change = serialized("a{smv}", f"{{{json.dumps(key, ensure_ascii=False)}: {value_text}}}")
-    with Bus(environ, _PATIENCE) as bus:
-        bus.call(_DCONF, "Change", "ay", change, start=True)
-    deadline = time.monotonic() + 1.0
-    store = DconfStore(environ)
-    while store.current(key) != value:
-        if time.monotonic() > deadline:
-            raise CannotPutBackError("dconf did not take it: it may be locked")
-        time.sleep(0.02)
 
 
 def _standing_at(path: str, to: str, undo: Undo) -> Standing:

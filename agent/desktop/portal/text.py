@@ -5,6 +5,7 @@ clipboard is lent for a paste, and restored afterwards.
 """
 
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from agent.desktop.apps.catalogue import takes_text
-from agent.desktop.changes.dconf import DconfStore
+from agent.desktop.changes import dconf
 from agent.desktop.linux.bus import BusError
 from agent.desktop.linux_desktop import (
     FETCH_TIMEOUT,
@@ -219,7 +220,7 @@ def composes(environ: Mapping[str, str]) -> bool:
     The source in use now is not reported. GNOME always runs IBus and lists its engines among the input sources;
     elsewhere, applications' environment variables name Fcitx.
     """
-    sources = DconfStore(environ).current(_INPUT_SOURCES)
-    if sources is not None:
-        return "('ibus', " in sources
+    with suppress(OSError, subprocess.SubprocessError):
+        if sources := dconf.current(environ, _INPUT_SOURCES):
+            return "('ibus', " in sources
     return any("fcitx" in environ.get(name, "").lower() for name in _INPUT_METHODS)
