@@ -198,11 +198,8 @@ class Notes:
 
     def handle(self, happened: PersonInput) -> None:
         """Note one input."""
-        match happened:
-            case KeyPressed():
-                window = self._windows.active()
-            case _:
-                window = self._windows.at(round(happened.at.x), round(happened.at.y))
+        windows = self._windows
+        window = windows.active() if isinstance(happened, KeyPressed) else windows.at(*happened.at.rounded())
         if self._owns(window):
             self.flush()
             return
@@ -243,12 +240,9 @@ class Notes:
 
     def idle(self) -> None:
         """Note that nothing happened for a moment."""
+        self._check_shown()
         deed = self._deed
-        if deed is None:
-            return
-        if isinstance(deed.action, TypeText):
-            self._check_shown()
-        elif time.monotonic() - deed.last > _DOUBLE:
+        if deed is not None and not isinstance(deed.action, TypeText) and time.monotonic() - deed.last > _DOUBLE:
             self.flush()
 
     def _check_shown(self) -> bool:

@@ -9,19 +9,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from agent.recipes.recipe import (
-    VERSION,
-    ClickStep,
-    CloseStep,
-    Expectation,
-    Parameter,
-    PressStep,
-    Recipe,
-    ScrollStep,
-    Step,
-    Thing,
-    TypeStep,
-)
+from agent.recipes import recipe as models
+from agent.recipes.recipe import VERSION, Recipe
 from foundation.command_line import meant_by
 from foundation.configs import data_folder
 from foundation.errors import UsageError
@@ -166,8 +155,9 @@ def _wrong(failed: ValidationError, root: yaml.Node, source: str) -> UsageError:
 def _keys_at(names: list[int | str]) -> list[str]:
     """Return the keys allowed in the table at a path."""
     kinds: dict[str, type[BaseModel]] = {
-        "click": ClickStep, "type": TypeStep, "press": PressStep, "scroll": ScrollStep, "close": CloseStep,
-        "into": Thing, "steps": Step, "expect": Expectation, "parameters": Parameter,
+        "click": models.ClickStep, "type": models.TypeStep, "press": models.PressStep, "scroll": models.ScrollStep,
+        "close": models.CloseStep, "into": models.Thing, "steps": models.Step, "expect": models.Expectation,
+        "parameters": models.Parameter,
     }  # fmt: skip
     kind = next((kinds[str(name)] for name in reversed(names) if name in kinds), Recipe)
     return [field.alias or name for name, field in kind.model_fields.items()]

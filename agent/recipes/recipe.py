@@ -1,7 +1,7 @@
 """Recipes as models: their steps, parameters and expected changes."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 import yaml
@@ -285,16 +285,11 @@ def _named_in(text: str) -> list[str]:
 
 def _replaced(value: Any, values: Mapping[str, str]) -> Any:
     """Return JSON with the values of parameters in its texts; other braces stay."""
-    return each_text(value, lambda text: re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), text))
-
-
-def each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """Return JSON with each of its texts changed."""
     match value:
         case str():
-            return change(value)
+            return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), value)
         case dict():
-            return {name: each_text(one, change) for name, one in value.items()}
+            return {name: _replaced(one, values) for name, one in value.items()}
         case list():
-            return [each_text(one, change) for one in value]
+            return [_replaced(one, values) for one in value]
     return value

@@ -112,7 +112,8 @@ def recipe_of(bundle: Bundle, parameters: Mapping[str, str]) -> Recipe:
     steps = [_step(deeds, after) for deeds, after in zip(joined, [*joined[1:], []], strict=False)]
     if not steps:
         raise UsageError("That run did nothing on the desktop.", "There is nothing to do again.")
-    if already := [part for step in bundle.steps for part in _already(step)]:
+    ends = [record.final_action for step in bundle.steps for record in step.actions]
+    if already := [part for end in ends if isinstance(end, Finish) for part in end.already]:
         raise UsageError(
             f"The recipe would not {' and '.join(already)}: that was so already, and nothing was done for it.",
             "Set it otherwise, do the task again, and save that run.",
@@ -133,11 +134,6 @@ def window_name(title: str, app: str) -> str:
     return title.removeprefix("*") or app
 
 
-def _already(step: StepRecord) -> tuple[str, ...]:
-    ends = [record.final_action for record in step.actions]
-    return next((end.already for end in ends if isinstance(end, Finish)), ())
-
-
 def _deeds(bundle: Bundle) -> Iterable[_Deed]:
     """Yield the run's actions in order. Raises UsageError if no recipe can express one."""
     for step in bundle.steps:
@@ -145,17 +141,17 @@ def _deeds(bundle: Bundle) -> Iterable[_Deed]:
             action = record.final_action
             if not record.executed or record.error is not None or action is None or isinstance(action, Wait):
                 continue
-            if not isinstance(action, Click | OpenApp | PressKeys | Scroll | TypeText):
-                raise _cannot(step.step or 0, record, "is no step of a recipe")
             deed = _Deed(step.step or 0, action, record, partial(_shot, bundle.path, step))
-            if isinstance(action, Click) and (action.held or action.point is None or _is_odd(action, deed.element)):
-                raise _cannot(step.step or 0, record, "is no step of a recipe")
+            odd = isinstance(action, Click) and (action.held or action.point is None or _is_odd(action, deed.element))
+            if odd or not isinstance(action, Click | OpenApp | PressKeys | Scroll | TypeText):
+                raise _cannot(deed, "is no step of a recipe")
             yield deed
 
 
 def _is_odd(click: Click[DesktopPoint], element: ElementRecord | None) -> bool:
     """Return whether no step can express this click: a triple click may only select a single-line text."""
-    one_line = element is not None and element.role in _FIELDS and not _has_lines(element)
+    has_lines = element is not None and element.box is not None and element.box.height >= _LINES
+    one_line = element is not None and element.role in _FIELDS and not has_lines
     return click.count > 3 or (click.count == 3 and not one_line)
 
 
@@ -168,9 +164,11 @@ def _shot(folder: Path, step: StepRecord) -> "tuple[Image, Size] | None":
     return None if image is None else (image, Size(view.width, view.height))
 
 
-def _cannot(number: int, record: ActionRecord, why: str) -> UsageError:
-    return UsageError(f"Step {number} of the run cannot be saved: it {why} ({record.words}).",
-                      "Do the task another way, for example with keys or named controls.")  # fmt: skip
+def _cannot(deed: _Deed, why: str) -> UsageError:
+    return UsageError(
+        f"Step {deed.number} of the run cannot be saved: it {why} ({deed.record.words}).",
+        "Do the task another way, for example with keys or named controls.",
+    )
 
 
 def _kept(deeds: list[_Deed]) -> list[_Deed]:
@@ -187,9 +185,9 @@ def _joined(deeds: list[_Deed]) -> list[list[_Deed]]:
     for deed in deeds:
         if isinstance(deed.action, TypeText):
             before: list[_Deed] = []
-            if len(joined) > 1 and _presses(joined[-1], "backspace", "delete") and _is_select_all(joined[-2]):
+            if len(joined) > 1 and _presses(joined[-1], "backspace", "delete") and _presses(joined[-2], "ctrl+a"):
                 joined.pop()
-            if joined and _is_select_all(joined[-1]):
+            if joined and _presses(joined[-1], "ctrl+a"):
                 before = joined.pop()
             if joined and _focuses(joined[-1], deed, replaced=bool(before)):
                 before = joined.pop() + before
@@ -197,10 +195,6 @@ def _joined(deeds: list[_Deed]) -> list[list[_Deed]]:
         else:
             joined.append([deed])
     return joined
-
-
-def _is_select_all(deeds: list[_Deed]) -> bool:
-    return _presses(deeds, "ctrl+a")
 
 
 def _presses(deeds: list[_Deed], *chords: str) -> bool:
@@ -232,28 +226,30 @@ def _step(deeds: list[_Deed], after: list[_Deed]) -> _Json:
         case OpenApp(name):
             return {"open": name}
         case TypeText(text):
+            known = deed.element is not None and deed.element.role in _FIELDS
+            field = {"into": _thing(deed)} if known else _in(window)
             more = {"replace": True} if _replaces(deeds) else {"empty": True} if _is_empty_page(deed) else {}
-            return {"type": {"text": text, **_field(deed), **more}}
+            return {"type": {"text": text, **field, **more}}
         case PressKeys(keys):
             return {"press": {"keys": "+".join(keys), **_in(window)}}
         case Scroll(_, dx, dy):
             way = "down" if dy > 0 else "up" if dy < 0 else "right" if dx > 0 else "left"
             return {"scroll": {"direction": way, "notches": max(1, round(abs(dy or dx))), **_in(window)}}
         case Click(_, _, count) if count > 1 and deed.element is not None and deed.element.role in _FIELDS:
-            raise _cannot(deed.number, deed.record, "selects a part of a text, which a recipe cannot find again")
-        case Click() if deed.element is not None and deed.element.role in _PARTED and not _is_select_all(after):
-            raise _cannot(deed.number, deed.record, "clicks a part of a control, and a recipe knows only the whole")
+            raise _cannot(deed, "selects a part of a text, which a recipe cannot find again")
+        case Click() if deed.element is not None and deed.element.role in _PARTED and not _presses(after, "ctrl+a"):
+            raise _cannot(deed, "clicks a part of a control, and a recipe knows only the whole")
         case Click() if _chooses_a_place(deed, after):
-            raise _cannot(deed.number, deed.record, "puts the cursor into a text, where a recipe cannot find it again")
+            raise _cannot(deed, "puts the cursor into a text, where a recipe cannot find it again")
         case Click(_, button, count):
             return {"click": _thing(deed) | ({"button": button} if button != "left" else {})
                     | ({"count": count} if count > 1 else {}) | _wanted_state(deed)}  # fmt: skip
-    raise _cannot(deed.number, deed.record, "is no step of a recipe")
+    raise _cannot(deed, "is no step of a recipe")
 
 
 def _replaces(deeds: list[_Deed]) -> bool:
     thrice = any(isinstance(deed.action, Click) and deed.action.count == 3 for deed in deeds)
-    return thrice or any(_is_select_all([deed]) for deed in deeds)
+    return thrice or any(_presses([deed], "ctrl+a") for deed in deeds)
 
 
 def _chooses_a_place(deed: _Deed, after: list[_Deed]) -> bool:
@@ -262,10 +258,6 @@ def _chooses_a_place(deed: _Deed, after: list[_Deed]) -> bool:
     if element is None or element.role not in _FIELDS or _presses(after, "ctrl+a", "ctrl+home", "ctrl+end"):
         return False
     return _puts_the_cursor(deed, element.box)
-
-
-def _has_lines(place: ElementRecord | None) -> bool:
-    return place is not None and place.box is not None and place.box.height >= _LINES
 
 
 def _puts_the_cursor(deed: _Deed, box: BoxRecord | None) -> bool:
@@ -303,21 +295,13 @@ def _in(window: str) -> _Json:
     return {"in": window} if window else {}
 
 
-def _field(deed: _Deed) -> _Json:
-    """Return where a text goes: the field, or only the window if the field is not known."""
-    element = deed.element
-    if element is None or element.role not in _FIELDS:
-        return _in(deed.window)
-    return {"into": _thing(deed)}
-
-
 def _thing(deed: _Deed) -> _Json:
     """Return the target. Raises UsageError if it has no name, or several controls have this name."""
     element = deed.element
     if element is None or not (element.name or element.role in _FIELDS) or element.role in _CONTAINERS - _FIELDS:
         words = _words_beside(deed)
         if not (picture := deed.picture(once=not words)):
-            raise _cannot(deed.number, deed.record, "clicks something that has no name, and no picture of its own")
+            raise _cannot(deed, "clicks something that has no name, and no picture of its own")
         named = {"name": words} if words else {}
         role = {} if element is None or element.role in _CONTAINERS else {"role": element.role}
         return {**named, **role, **_in(deed.window), "picture": picture}
@@ -326,7 +310,7 @@ def _thing(deed: _Deed) -> _Json:
     name = {"name": re.sub(r"…$", "*", called)} if called else {}
     role = {"role": element.role} if described.source != "words" else {}
     if described.alike > 1 and not described.near and "focused" not in element.states:
-        raise _cannot(deed.number, deed.record, f"is about one of {described.alike} things that are called alike")
+        raise _cannot(deed, f"is about one of {described.alike} things that are called alike")
     near = {"near": described.near} if described.alike > 1 and described.near else {}
     return {**name, **role, **_in(deed.window), **near}
 
@@ -385,9 +369,9 @@ def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
     kept: _Json = {name: {"default": text} for name, text in parameters.items()}
     if wrong := [name for name in parameters if not PARAMETER.fullmatch(name)]:
         raise UsageError(f"A parameter cannot be called {wrong[0]!r}.", "Use letters, digits and _.")
-    typed = [step["type"] for step in data["steps"] if "type" in step]
+    typed = [step["type"]["text"] for step in data["steps"] if "type" in step]
     for name, text in parameters.items():
-        if not text or not any(text in step["text"] for step in typed):
+        if not text or not any(text in one for one in typed):
             raise UsageError(f"The run typed no {text!r}, which is to become {{{name}}}.", "Write what it typed.")
     if parameters:
         data = _filled(data, {text: f"{{{name}}}" for name, text in parameters.items()})
