@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 from agent.desktop.guard.targets import named
-from agent.desktop.programs import host_pid
 from agent.desktop.protocol.clipboard import Clipboard, ClipboardWatch
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.protocol.elements import Elements
@@ -33,7 +32,7 @@ class LinuxDesktop(Desktop):
         if windows is None:
             return None
         find_bus = partial(buses, session_bus(self._environ), windows.told_bus())
-        return AtspiElements(find_bus, windows, self.monitors, partial(host_pid, environ=self._environ))
+        return AtspiElements(find_bus, windows, self.monitors)
 
 
 #: Text up to this many characters is typed by keys first, and up to this many if pasting fails.

@@ -8,15 +8,17 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.guard.own_windows import is_page_served, shows_our_page
-from agent.desktop.protocol.elements import Elements, FieldText
+from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.safety.policy_rules.policy_file import Leaving, holds_secret
 from agent.screen.capture import Frame, Screen
 from agent.screen.outline import Element, Outline
 
+T = TypeVar("T")
 BLACK, _GREY = (0, 0, 0), (128, 128, 128)
 #: Seconds for which our window may still be in captures after it has moved or closed.
 _LINGER = 0.5
@@ -150,6 +152,15 @@ class MaskedScreen:
             self._screen.close()
 
 
+def _unless_ours(ask: Callable[[Elements], T | None]) -> Callable[["MaskedElements"], T | None]:
+    """Return a method that asks about the active window; None if that is ours."""
+
+    def asked(self: "MaskedElements") -> T | None:
+        return ask(self._elements) if self._has_foreign_focus() else None
+
+    return asked
+
+
 class MaskedElements:
     """`Elements` without those on our own windows. Used from the thread that created it."""
 
@@ -174,23 +185,12 @@ class MaskedElements:
         covered = [] if windows is None else windows.visible(self._reach.ours(windows))
         return None if any(part.contains(point) for part in covered) else self._elements.at(point)
 
-    def focused(self) -> Element | None:
-        return self._elements.focused() if self._has_foreign_focus() else None
-
-    def field_text(self) -> FieldText | None:
-        return self._elements.field_text() if self._has_foreign_focus() else None
-
-    def fields(self) -> list[str] | None:
-        return self._elements.fields() if self._has_foreign_focus() else None
-
-    def dialogs(self) -> list[str] | None:
-        return self._elements.dialogs() if self._has_foreign_focus() else None
-
-    def default_button(self) -> Element | None:
-        return self._elements.default_button() if self._has_foreign_focus() else None
-
-    def page(self) -> str | None:
-        return self._elements.page() if self._has_foreign_focus() else None
+    focused = _unless_ours(lambda elements: elements.focused())
+    field_text = _unless_ours(lambda elements: elements.field_text())
+    fields = _unless_ours(lambda elements: elements.fields())
+    dialogs = _unless_ours(lambda elements: elements.dialogs())
+    default_button = _unless_ours(lambda elements: elements.default_button())
+    page = _unless_ours(lambda elements: elements.page())
 
     def close(self) -> None:
         self._windows.close()

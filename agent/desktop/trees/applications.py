@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.desktop.protocol.windows import Layer
-from agent.desktop.trees.bus import DBUS, Body, Call, Question, together
+from agent.desktop.trees.bus import DBUS, Body, Call, Question
 from agent.desktop.trees.gtk4 import Asked
 from agent.desktop.trees.roles import VISIBLE, WINDOWS, has
 from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, variant
@@ -12,7 +12,6 @@ from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter,
 _REGISTRY = ("org.a11y.atspi.Registry", ROOT)
 #: Toolkits that show web pages, where any element may be clickable.
 _BROWSERS = ("Gecko", "Chromium", "WebKitGtk", "WebKitGTK")
-_TOLD = ("Name",)
 _MOST_APPLICATIONS = 200
 _MOST_WINDOWS = 50
 #: Pixels by which the sizes of a window and of its node may differ: GTK 4 leaves out borders that it draws itself.
@@ -28,8 +27,6 @@ class Application:
     pid: int | None
     toolkit: str
     matches: bool = True  # whether it answers `tree.below`
-    windows: tuple[Ref, ...] = ()  # its windows at the last read
-    shown: tuple[Ref, ...] = ()  # those of them whose nodes were read
     unfolded: dict[Ref, Asked] = field(default_factory=dict)  # see `gtk4.cached`
     hollow: set[Ref] = field(default_factory=set)  # see `gtk4.hollow_lists`
 
@@ -70,17 +67,9 @@ def introduce(ref: Ref) -> Question[Application | None]:
 
 
 def windows_of(application: Application) -> Question[list[Node]]:
-    """Return the nodes of an application's windows. Windows known from the last read are queried at once."""
-
-    def listed() -> Question[list[Ref]]:
-        [reply] = yield [children(application.ref)]
-        return refs(reply, _MOST_WINDOWS)
-
-    window_refs, known = yield from together(listed(), details(application.windows, _TOLD))
-    fresh = yield from details([ref for ref in window_refs if ref not in application.windows], _TOLD)
-    application.windows = tuple(window_refs)
-    by_ref = {node.ref: node for node in (*known, *fresh)}
-    found = [by_ref[ref] for ref in window_refs if ref in by_ref]
+    """Return the nodes of an application's windows."""
+    [reply] = yield [children(application.ref)]
+    found = yield from details(refs(reply, _MOST_WINDOWS), ("Name",))
     # GTK 4.8 gives dialogs the role "filler", and sets "showing" on no node. Other nodes match no window later.
     dialogs = {node.ref for node in found if application.is_gtk4 and has(node.states, VISIBLE) and node.name}
     return [node for node in found if node.role in WINDOWS or node.showing or node.ref in dialogs]

@@ -13,7 +13,7 @@ import select
 import struct
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -36,14 +36,6 @@ class Call(NamedTuple):
     returns: str
     signature: str = ""
     body: tuple[Any, ...] = ()
-
-
-class Reply(NamedTuple):
-    """The reply to the call with a serial number."""
-
-    serial: int
-    signature: str | None  # None for an error
-    body: tuple[Any, ...]
 
 
 class Array(NamedTuple):
@@ -79,8 +71,7 @@ class Limits:
     silence: float = 0.3  # without any reply from an application; a healthy one takes 1 to 25 ms
     total: float = 0.4  # for all questions, once an application has been silent
     working: float = 1.5  # for all questions while all applications answer, as on a busy machine
-    dropped: float = 10.0  # pause before a silent application is called again, if it was silent twice in a row
-    first_dropped: float = 1.0  # the same pause after the first silence, and while its process is busy
+    dropped: float = 2.0  # pause before a silent application, which may be hung or just busy, is called again
 
 
 @dataclass(slots=True)
@@ -126,20 +117,16 @@ def together(*questions: Question[Any]) -> Question[list[Any]]:
 
 
 class Bus:
-    """A connection to an accessibility bus. `is_busy` tells whether a bus name's process is computing, not hung.
+    """A connection to an accessibility bus.
 
     Raises EnvironmentLacksError: no bus answers at this address.
     """
 
-    def __init__(
-        self, address: str, limits: Limits | None = None, is_busy: Callable[[str], bool] = lambda _: False
-    ) -> None:
+    def __init__(self, address: str, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._is_busy = is_busy
         self.silent: dict[str, float] = {}  # application that does not answer -> the time until which it is not called
         self.unanswered = False  # whether the last questions ended before all replies came
         self._patient = False  # whether hung applications are waited for, too
-        self._warned: set[str] = set()  # applications that were silent and have not answered since
         self._serial = 0
         self._flying: dict[int, tuple[_Asked, int, Call]] = {}
         self._peers: dict[str, _Peer] = defaultdict(_Peer)
@@ -271,18 +258,16 @@ class Bus:
 
     def _receive(self, message: bytes) -> None:
         try:
-            reply = decode(message)
+            serial, signature, body = decode(message) or (0, None, ())
         except ValueError:
             return
-        entry = None if reply is None else self._flying.pop(reply.serial, None)
-        if reply is None or entry is None:
+        if serial not in self._flying:
             return
-        asked, index, call = entry
+        asked, index, call = self._flying.pop(serial)
         peer = self._peers[call.destination]
         peer.flying -= 1
         peer.heard = time.monotonic()
-        self._warned.discard(call.destination)
-        self._settle(asked, index, reply.body if reply.signature == call.returns else None)
+        self._settle(asked, index, body if signature == call.returns else None)
         if not peer.flying and not peer.queue:
             self._peers.pop(call.destination, None)
 
@@ -293,10 +278,7 @@ class Bus:
             self._advance(asked)
 
     def _leave_alone(self, name: str) -> None:
-        hung = name in self._warned and not self._is_busy(name)
-        seconds = self.limits.dropped if hung else self.limits.first_dropped
-        self._warned.add(name)
-        self.silent[name] = time.monotonic() + seconds
+        self.silent[name] = time.monotonic() + self.limits.dropped
 
     def _drop_silent(self) -> bool:
         """Give up on applications that have been silent for too long. Return whether there were any."""
@@ -346,8 +328,11 @@ def size_of(head: bytes) -> int:
     return HEAD + int(fields) + -int(fields) % 8 + int(body)
 
 
-def decode(message: bytes) -> Reply | None:
-    """Decode a reply; None for signals and other messages. Raises ValueError if the message is malformed."""
+def decode(message: bytes) -> tuple[int, str | None, tuple[Any, ...]] | None:
+    """Return the serial number of the call that a reply answers, its signature (None for an error) and its body.
+
+    None for signals and other messages. Raises ValueError if the message is malformed.
+    """
     if message[1] not in (_RETURN, _ERROR):
         return None
     order = Endianness.little if message[:1] == b"l" else Endianness.big
@@ -373,11 +358,11 @@ def decode(message: bytes) -> Reply | None:
                 else:
                     position += number + 1
         if message[1] == _ERROR:
-            return Reply(serial, None, ())
+            return serial, None, ()
         body = _type(signature).parse_data(message, end + -end % 8, order)[0] if signature else ()
     except Exception as error:  # jeepney's parsers raise any exception
         raise ValueError(f"no message that can be read: {error!r}") from error
-    return Reply(serial, signature, body)
+    return serial, signature, body
 
 
 @lru_cache(maxsize=4096)

@@ -6,13 +6,10 @@ window covers them.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, TypeAlias, TypeVar
-
-import psutil
+from typing import TypeAlias, TypeVar
 
 from agent.core.geometry import DesktopPoint, Region, around
-from agent.desktop.protocol.elements import FieldText, NoAnswerError
+from agent.desktop.protocol.elements import NoAnswerError
 from agent.desktop.protocol.windows import Layer, WindowId, Windows
 from agent.desktop.trees import applications, gtk4, shape
 from agent.desktop.trees.applications import Application
@@ -34,12 +31,21 @@ T = TypeVar("T")
 Look: TypeAlias = Callable[[Lookup], Question[T | None]]
 
 
+def _at_active(look: Look[T]) -> Callable[["AtspiElements"], T | None]:
+    """Return a method that looks for one thing in the active window."""
+
+    def looked(self: "AtspiElements") -> T | None:
+        began, active = time.monotonic(), self._windows.active()
+        return self._looked(active.id if active else None, self._windows.layers(), look, began + _AT)
+
+    return looked
+
+
 class AtspiElements:
     """The elements of a desktop.
 
     `find_bus` returns the possible addresses of the accessibility bus, the best first; it may raise
-    EnvironmentLacksError. `close` closes `windows` too. `pid_here` translates a PID from the bus into our PID
-    namespace.
+    EnvironmentLacksError. `close` closes `windows` too.
     """
 
     def __init__(
@@ -47,12 +53,10 @@ class AtspiElements:
         find_bus: Callable[[], Iterator[str]],
         windows: Windows,
         monitors: Sequence[Region],
-        pid_here: Callable[[int], int] = lambda pid: pid,
     ) -> None:
         self._find_bus = find_bus
         self._windows = windows
         self._monitors = tuple(monitors)
-        self._number_here = pid_here
         self._bus: Bus | None = None
         self._failed = ("", 0.0)
         self._applications: dict[Ref, Application] = {}
@@ -82,27 +86,12 @@ class AtspiElements:
         [top] = shape.tops_at(self._windows, layers, [point.rounded()])
         return self._looked(top, layers, lambda lookup: lookup.at(point), began + _AT)
 
-    def focused(self) -> Element | None:
-        return self._looked_at_active(Lookup.focused)
-
-    def field_text(self) -> FieldText | None:
-        return self._looked_at_active(Lookup.text)
-
-    def fields(self) -> list[str] | None:
-        return self._looked_at_active(Lookup.fields)
-
-    def dialogs(self) -> list[str] | None:
-        return self._looked_at_active(Lookup.dialogs)
-
-    def default_button(self) -> Element | None:
-        return self._looked_at_active(Lookup.default_button)
-
-    def page(self) -> str | None:
-        return self._looked_at_active(Lookup.page)
-
-    def _looked_at_active(self, look: Look[T]) -> T | None:
-        began, active = time.monotonic(), self._windows.active()
-        return self._looked(active.id if active else None, self._windows.layers(), look, began + _AT)
+    focused = _at_active(Lookup.focused)
+    field_text = _at_active(Lookup.text)
+    fields = _at_active(Lookup.fields)
+    dialogs = _at_active(Lookup.dialogs)
+    default_button = _at_active(Lookup.default_button)
+    page = _at_active(Lookup.page)
 
     def _looked(self, window: WindowId | None, layers: list[Layer], look: Look[T], until: float) -> T | None:
         layer = next((layer for layer in layers if window is not None and layer.window.id == window), None)
@@ -133,17 +122,11 @@ class AtspiElements:
         problem = EnvironmentLacksError("There is no accessibility bus.", "Is at-spi2-core installed?")
         for address in self._find_bus():
             try:
-                self._bus = Bus(address, _LIMITS, self._is_busy)
+                self._bus = Bus(address, _LIMITS)
                 return self._bus
             except EnvironmentLacksError as error:
                 problem = error
         raise problem
-
-    def _is_busy(self, name: str) -> bool:
-        pids = [one.pid for ref, one in self._applications.items() if ref[0] == name and one.pid is not None]
-        with suppress(psutil.Error):
-            return any(psutil.Process(self._number_here(pid)).status() == psutil.STATUS_RUNNING for pid in pids)
-        return False
 
     def _drop(self, reason: str) -> None:
         """Note that the connection was lost or failed, and when to try again."""
@@ -154,17 +137,14 @@ class AtspiElements:
         self._applications.clear()
 
     def _read(self, bus: Bus, layers: list[Layer]) -> list[Seen]:
-        """Read all applications. Known ones are read while the list of applications is still being fetched."""
+        """Read all applications."""
         parts = shape.visible_parts(layers, self._monitors)
-        before = list(self._applications)
-        readings = [self._reading(ref, layers, parts) for ref in before]
-        refs, *met = bus.ask_all([applications.registered(), *readings])
+        refs = bus.ask(applications.registered())
         if refs is None:
             raise EnvironmentLacksError("Nobody keeps the list of accessible applications.", "Log out and in again.")
         self._applications = {ref: one for ref, one in self._applications.items() if ref in refs}
-        fresh = [self._reading(ref, layers, parts) for ref in refs if ref not in before]
-        met += bus.ask_all(fresh) if fresh else []
-        return [seen for found in met for seen in found or ()]
+        found = bus.ask_all([self._reading(ref, layers, parts) for ref in refs])
+        return [seen for windows in found for seen in windows or ()]
 
     def _known(self, ref: Ref) -> Question[Application | None]:
         if ref not in self._applications:
@@ -179,44 +159,46 @@ class AtspiElements:
         application = yield from self._known(ref)
         if application is None or not _may_be_seen(application, layers, parts):
             return []
-        if application.is_gtk4:
-            questions: list[Question[Any]] = [
-                gtk4.cached(application.ref, application.unfolded, frozenset(application.hollow))
-            ]
-        else:
-            questions = [self._nodes(application, ref) for ref in application.shown]
-        frames, *read = yield from together(applications.windows_of(application), *questions)
+        frames = yield from applications.windows_of(application)
         found = applications.matching(frames, layers, application.pid)
         shown = [frame for frame in frames if frame.ref in found and parts.get(found[frame.ref].window.id)]
+        cache: dict[Ref, Node] = {}
         if application.is_gtk4:
+            hollow = frozenset(application.hollow)
+            cache = (yield from gtk4.cached(application.ref, application.unfolded, hollow)) or {}
             application.hollow.clear()
-            cache = read[0] or {}
-            windows = yield from together(
-                *(self._placing(application, frame, found[frame.ref], layers, cache) for frame in shown)
+        return (
+            yield from together(
+                *(self._seeing(application, frame, found[frame.ref], layers, parts, cache) for frame in shown)
             )
-        else:
-            known = dict(zip(application.shown, read, strict=True))
-            fresh = [frame.ref for frame in shown if frame.ref not in known]
-            more = yield from together(*(self._nodes(application, ref) for ref in fresh))
-            known |= dict(zip(fresh, more, strict=True))
-            windows = []
-            for frame in shown:
-                layer, nodes = found[frame.ref], known[frame.ref]
-                origin = applications.origin_of(application, layer, frame)
-                move(nodes, *origin)
-                windows.append(Seen(application, layer, Tree(frame.ref, nodes), [], origin, {}))
-        application.shown = tuple(frame.ref for frame in shown)
-        yield from together(*(self._drafting(seen, layers, parts[seen.layer.window.id]) for seen in windows))
-        return windows
+        )
 
-    def _placing(
-        self, application: Application, frame: Node, layer: Layer, layers: Sequence[Layer], cache: dict[Ref, Node]
+    def _seeing(
+        self,
+        application: Application,
+        frame: Node,
+        layer: Layer,
+        layers: list[Layer],
+        parts: dict[WindowId, list[Region]],
+        cache: dict[Ref, Node],
     ) -> Question[Seen]:
-        origin = applications.origin_of(application, layer, frame)
-        menus = [one.outer for one in layers if one.helper and one.client == layer.client]
-        nodes, moved = yield from gtk4.placed(cache, frame.ref, *origin, menus)
-        application.hollow |= gtk4.hollow_lists(nodes)
-        return Seen(application, layer, Tree(frame.ref, nodes, class_names=True), [], origin, moved)
+        """Read a window; `cache` are the nodes of a GTK 4 application."""
+        origin, moved = applications.origin_of(application, layer, frame), dict[Ref, tuple[int, int]]()
+        if application.is_gtk4:
+            menus = [one.outer for one in layers if one.helper and one.client == layer.client]
+            nodes, moved = yield from gtk4.placed(cache, frame.ref, *origin, menus)
+            application.hollow |= gtk4.hollow_lists(nodes)
+        else:
+            nodes = yield from self._nodes(application, frame.ref)
+            move(nodes, *origin)
+        tree = Tree(frame.ref, nodes, class_names=application.is_gtk4)
+        seen = Seen(application, layer, tree, [], origin, moved)
+        taking = (yield from clicked(clickable_sections(tree))) if application.is_browser else []
+        found = drafts(tree, layer.box, around(self._monitors), taking)
+        seen.drafts = self._on_top(seen, found, layers, parts[layer.window.id])
+        filled = fill(tree, [draft for draft in seen.drafts if not draft.offscreen])
+        yield from together(filled, self._trusting(seen))
+        return seen
 
     def _nodes(self, application: Application, frame: Ref) -> Question[list[Node]]:
         if application.matches:
@@ -225,17 +207,6 @@ class AtspiElements:
                 return nodes
             application.matches = False
         return (yield from walked(frame))
-
-    def _drafting(self, seen: Seen, layers: list[Layer], parts: list[Region]) -> Question[None]:
-        screen = around(self._monitors)
-        taking: list[Ref] = []
-        if seen.application.is_browser:
-            taking = yield from clicked(clickable_sections(seen.tree))
-        window = seen.layer.box
-        found = drafts(seen.tree, window, screen, taking)
-        seen.drafts = self._on_top(seen, found, layers, parts)
-        filled = fill(seen.tree, [draft for draft in seen.drafts if not draft.offscreen])
-        yield from together(filled, self._trusting(seen))
 
     def _trusting(self, seen: Seen) -> Question[None]:
         """Hit-test the controls that have not been tested at their present place."""
@@ -267,28 +238,21 @@ class AtspiElements:
             and not layer.passing
             and (layer.client == seen.layer.client or layer.window.pid == seen.application.pid)
         }
-        free = parts == [seen.layer.box] and not helpers
-        asked = [] if free else [draft for draft in found if not draft.offscreen]
-        tops = dict(
-            zip(map(id, asked), shape.tops_at(self._windows, layers, [draft.center for draft in asked]), strict=True)
-        )
-
-        def stays(draft: Draft) -> bool:
-            if draft.offscreen or free:
-                return True
-            top = tops[id(draft)]
-            if top in helpers and top != own:
-                return draft.popup is not None
-            return top == own
-
-        for draft in asked:
-            if not stays(draft) and draft.popup is None:
-                part = shape.largest_part(
-                    draft.box, parts
-                )  # a part may be uncovered, as when a dialog covers half a text
-                if part is not None:
-                    draft.box, tops[id(draft)] = part, own
-        return [draft for draft in found if stays(draft)]
+        if parts == [seen.layer.box] and not helpers:
+            return found
+        shown = [draft for draft in found if not draft.offscreen]
+        tops = shape.tops_at(self._windows, layers, [draft.center for draft in shown])
+        covered: set[Ref] = set()
+        for draft, top in zip(shown, tops, strict=True):
+            if top == own or (top in helpers and draft.popup is not None):
+                continue
+            # A part may be uncovered, as when a dialog covers half a text.
+            part = shape.largest_part(draft.box, parts) if draft.popup is None else None
+            if part is None:
+                covered.add(draft.node.ref)
+            else:
+                draft.box = part
+        return [draft for draft in found if draft.node.ref not in covered]
 
     def _lacks(self, bus: Bus, layers: Sequence[Layer]) -> str:
         parts = shape.visible_parts(layers, self._monitors)
