@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.desktop.protocol.windows import Layer
-from agent.desktop.trees.bus import DBUS, Body, Call, Question
+from agent.desktop.trees.bus import DBUS, Call, Question
 from agent.desktop.trees.gtk4 import Asked
 from agent.desktop.trees.roles import VISIBLE, WINDOWS, has
-from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, variant
+from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, text_of
 
 _REGISTRY = ("org.a11y.atspi.Registry", ROOT)
 #: Toolkits that show web pages, where any element may be clickable.
@@ -63,7 +63,8 @@ def introduce(ref: Ref) -> Question[Application | None]:
     replies = yield [_process(ref), getter(ref, "Accessible", "Name"), getter(ref, "Application", "ToolkitName")]
     if replies[1] is None:
         return None
-    return Application(ref, _text(replies[1]), replies[0][0] if replies[0] else None, _text(replies[2]))
+    pid, name, toolkit = (reply[0] if reply else None for reply in replies)
+    return Application(ref, text_of(name), pid, text_of(toolkit))
 
 
 def windows_of(application: Application) -> Question[list[Node]]:
@@ -96,17 +97,10 @@ def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) ->
 
 def _likeness(node: Node, layer: Layer) -> int:
     """Score how well a node matches a layer; 0 if it does not."""
-    score = 4 * (bool(node.name) and node.name == layer.window.title)
-    if node.box is None:
-        return score
-    sizes = [
-        (abs(box.width - node.box.width), abs(box.height - node.box.height), box) for box in (layer.box, layer.outer)
-    ]
-    if min(max(width, height) for width, height, _ in sizes) <= _BORDER:
+    score, own, boxes = 4 * (bool(node.name) and node.name == layer.window.title), node.box, (layer.box, layer.outer)
+    if own and any(max(abs(box.width - own.width), abs(box.height - own.height)) <= _BORDER for box in boxes):
         score += 4
-        score += any(
-            abs(box.left - node.box.left) <= _BORDER and abs(box.top - node.box.top) <= _BORDER for _, _, box in sizes
-        )
+        score += any(max(abs(box.left - own.left), abs(box.top - own.top)) <= _BORDER for box in boxes)
     return score
 
 
@@ -121,7 +115,3 @@ def origin_of(application: Application, layer: Layer, frame: Node) -> tuple[int,
     size = frame.box or layer.box
     border_x, border_y = layer.box.width - size.width, layer.box.height - size.height
     return layer.box.left + max(0, border_x) // 2, layer.box.top + max(0, border_y) // 2
-
-
-def _text(body: Body) -> str:
-    return str(variant(body, "s") or "")

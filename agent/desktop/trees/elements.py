@@ -256,12 +256,9 @@ class AtspiElements:
 
     def _lacks(self, bus: Bus, layers: Sequence[Layer]) -> str:
         parts = shape.visible_parts(layers, self._monitors)
-        left_out = {seen.layer.window.id for seen in self._seen}
-        unread = [
-            layer
-            for layer in layers
-            if not (layer.helper or layer.backdrop or layer.window.id in left_out) and parts.get(layer.window.id)
-        ]
+        read = {seen.layer.window.id for seen in self._seen}
+        shown = [layer for layer in layers if not (layer.helper or layer.backdrop) and parts.get(layer.window.id)]
+        unread = [layer for layer in shown if layer.window.id not in read]
         known = {ref[0]: one.pid for ref, one in self._applications.items()}
         hung = [known[name] for name in bus.silent if name in known]
         return shape.what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))

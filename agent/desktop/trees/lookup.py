@@ -17,7 +17,6 @@ from agent.screen.outline import Element
 
 #: Levels above the hit node that are searched for a control.
 _CLIMB = 8
-_CONTROLS = frozenset(roles.role_name(number) for number in roles.CONTROLS)
 #: Most nodes to read of one kind, such as those that claim the focus: a page and a field in it may both claim it.
 _MOST = 20
 #: Most characters to read of a text. Of a longer focused text, the part around the caret is read.
@@ -183,16 +182,6 @@ class Lookup:
 
     def _element_on(self, path: Sequence[Ref], start: Ref, origin: tuple[int, int]) -> Question[Element | None]:
         """Return the control on a path, or else the deepest node that has a text."""
-        for ref in reversed(path):
-            element = self.known.get(ref)
-            if element is not None and (element.role in _CONTROLS or "clickable" in element.states):
-                element = yield from _addressed(element, ref)
-                for node in (yield from tree.details([ref])):
-                    if node.role in roles.CONTROLS:
-                        clickable = "clickable" in element.states
-                        draft = Draft(node, node.role, element.name, element.box, clickable=clickable)
-                        return replace(element, states=states_of(draft), trusted=True)
-                return replace(element, trusted=True)
         chain = yield from _chain(path, start)
         if not self.application.is_gtk4:
             tree.move(chain, *origin)
@@ -207,9 +196,11 @@ class Lookup:
         name = Tree(node.ref, [], class_names=self.application.is_gtk4).name
         draft = Draft(node, node.role, name(node), node.box or self.layer.box, clickable=takes)
         if (element := self.known.get(node.ref)) is not None:
-            return replace(element, states=states_of(draft), name=draft.name or element.name, trusted=True)
-        draft.name = draft.name or next((name(one) for one in chain if name(one)), "")
-        return (yield from _addressed(element_of(self.layer, draft, 0), node.ref))
+            element = replace(element, states=states_of(draft), name=draft.name or element.name, trusted=True)
+        else:
+            draft.name = draft.name or next((name(one) for one in chain if name(one)), "")
+            element = element_of(self.layer, draft, 0)
+        return (yield from _addressed(element, node.ref))
 
     def _with_focus(self) -> Question[tuple[Node, Node] | None]:
         frame = yield from self._frame()

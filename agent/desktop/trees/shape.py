@@ -165,9 +165,7 @@ def _kept(tree: Tree, node: Node, taking: set[Ref]) -> bool:
         return True
     if node.role in roles.CONTROLS:
         return node.role != roles.SCROLL_BAR or (node.box is not None and min(node.box.width, node.box.height) > 1)
-    if node.role in roles.TEXTS:
-        return bool(tree.name(node))
-    return node.role in roles.NAMED_CONTAINERS and bool(tree.name(node))
+    return node.role in roles.TEXTS | roles.NAMED_CONTAINERS and bool(tree.name(node))
 
 
 def _popup(tree: Tree, node: Node) -> Ref | None:
@@ -211,7 +209,8 @@ def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
         elif alike(draft.role, holder.role) and draft.is_control and holder.is_control:
             if holder.name and draft.name and holder.name != draft.name:
                 continue
-            if _near(draft.box, holder.box):
+            # A button in a button fills at least a quarter of it.
+            if draft.box.width * draft.box.height * 4 >= holder.box.width * holder.box.height:
                 holder.name = holder.name or draft.name
                 holder.twins |= {ref, *draft.twins}
                 holder.node.states |= draft.node.states
@@ -224,11 +223,6 @@ def _is_choice_shown(tree: Tree, draft: Draft, holder: Draft) -> bool:
         return False
     inside = holder.box.contains(DesktopPoint(*draft.center))
     return inside and not any(node.role in roles.POPUP_MENUS for node in tree.above(draft.node.ref))
-
-
-def _near(inner: Region, outer: Region) -> bool:
-    """Whether a box fills at least a quarter of another, as a button in a button does."""
-    return inner.width * inner.height * 4 >= outer.width * outer.height
 
 
 def _row_label(tree: Tree, node: Node) -> str:
@@ -257,12 +251,17 @@ def clickable_sections(tree: Tree) -> list[Ref]:
 
 
 def elements_of(found: Iterable[Seen], layers: Sequence[Layer]) -> tuple[tuple[Element, ...], dict[Ref, Element]]:
-    """Return the elements, window by window from the top, each in reading order; and a map from nodes to elements."""
+    """Return the elements, window by window from the top, and a map from nodes to elements.
+
+    Elements of open menus come first, and all are in reading order.
+    """
     rank = {layer.window.id: index for index, layer in enumerate(layers)}
     windows = sorted(found, key=lambda seen: rank.get(seen.layer.window.id, len(rank)))
     by_ref: dict[Ref, tuple[Seen, Draft]] = {}
     for seen in windows:
-        for draft in reading_order(seen.drafts):
+        popups = [draft for draft in seen.drafts if draft.popup is not None]
+        others = [draft for draft in seen.drafts if draft.popup is None]
+        for draft in (*_by_rows(popups), *_by_rows(others)):
             by_ref.setdefault(draft.node.ref, (seen, draft))  # an open list is in the trees of two windows
     entries = list(by_ref.values())[:_MOST_ELEMENTS]
     numbers = {draft.node.ref: index + 1 for index, (_, draft) in enumerate(entries)}
@@ -305,13 +304,8 @@ def states_of(draft: Draft) -> frozenset[str]:
     return frozenset(states | {name for name, true in flags.items() if true})
 
 
-def reading_order(found: Sequence[Draft]) -> list[Draft]:
-    """Sort drafts row by row, each from the left. Elements of open menus come first."""
-    popups = [draft for draft in found if draft.popup is not None]
-    return _by_rows(popups) + _by_rows([draft for draft in found if draft.popup is None])
-
-
 def _by_rows(found: Sequence[Draft]) -> list[Draft]:
+    """Sort drafts row by row, each from the left."""
     rows: list[list[Draft]] = []
     for draft in sorted(found, key=lambda one: (one.center[1], one.center[0])):
         if rows and draft.center[1] - rows[-1][0].center[1] <= min(rows[-1][0].box.height, draft.box.height) // 4:
