@@ -153,7 +153,9 @@ def start(
         environ |= _name_display(folder, network, owner)
     else:
         (folder / "cookie").touch(mode=0o600)
-        environ |= _name_compositor(session, folder)
+        # Sway uses the given SWAYSOCK, and the first free name for its display.
+        sway = {"WAYLAND_DISPLAY": f"{folder}/run/wayland-1", "SWAYSOCK": f"{folder}/run/sway.sock"}
+        environ |= sway if session.display == "sway" else {"WAYLAND_DISPLAY": f"{folder}/run/wayland-0"}
     environ |= _open_door(folder, environ, network, owner, ordinary=session.ordinary)
     if session.display == "x11":
         _start_display(size, environ, check)
@@ -232,13 +234,6 @@ def _name_display(folder: Path, network: Network | None, owner: ExitStack | None
     if network == "none" and owner is not None and (name := keep_name(number)):
         owner.enter_context(name)
     return {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie"}
-
-
-def _name_compositor(session: Session, folder: Path) -> Environ:
-    """Return the variables of a compositor. Sway uses the given SWAYSOCK, and the first free name for its display."""
-    if session.display == "mutter":
-        return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-0"}
-    return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-1", "SWAYSOCK": f"{folder}/run/sway.sock"}
 
 
 def _open_door(

@@ -55,8 +55,11 @@ def find_file(name: str, home: Path, environ: Mapping[str, str]) -> Path | None:
     "./NAME/.." is the folder that contains NAME. Raises ActionFailedError: several files have this name, or the path is
     outside of the home.
     """
-    written = _without_scheme(name.strip())
-    if written is None or "\0" in written or not written:
+    written = name.strip()
+    if written.startswith("file:"):
+        url = urlsplit(written)
+        written = unquote(url.path) if url.netloc in ("", "localhost") else ""
+    if "\0" in written or not written:
         return None
     if holder := _HOLDER.fullmatch(written):
         held = find_file(holder[1], home, environ)
@@ -172,14 +175,6 @@ def told_from(home: Path, path: Path) -> str:
     if not path.is_relative_to(home):
         return str(path)
     return "/".join(["~", *path.relative_to(home).parts])
-
-
-def _without_scheme(name: str) -> str | None:
-    """Return the path of a local file URL, None for a remote one; other names as they are."""
-    if not name.startswith("file:"):
-        return name
-    url = urlsplit(name)
-    return unquote(url.path) if url.netloc in ("", "localhost") else None
 
 
 def _inside(path: Path, home: Path, only_folders: bool) -> Path | None:

@@ -141,24 +141,20 @@ class Launcher(Applications):
         hint = f"; similar names: {', '.join(similar)}" if similar else ""
         return f"no installed application, file or folder is called {name[:60]!r}{hint}"
 
-    def _start(self, app: App, opened: Path | str | None) -> Started:
-        command = linux.start_command(app, opened)
+    def _open(self, description: str, app: App, opened: Path | str | None, stop: StopSwitch) -> str:
+        """Start an application, and wait for its window. Raises ActionFailedError."""
+        command, home = linux.start_command(app, opened), self._environ.get("HOME", "")
         if command is None:
             raise ActionFailedError(f"{app.name} needs a terminal, and none is installed")
-        home = self._environ.get("HOME", "")
-        try:
-            process = start_program(command, self._environ, home if Path(home).is_dir() else None)
-        except OSError as error:
-            raise ActionFailedError(f"{app.name} cannot be started: {error}") from error
-        self._started = [earlier for earlier in self._started if earlier.poll() is None]
-        self._started.append(process)
-        return process
-
-    def _open(self, description: str, app: App, opened: Path | str | None, stop: StopSwitch) -> str:
         with closing(Connection(self._open_windows)) as connection:
             known = connection.get()
             before = {window.id for window in known.windows()} if known else set()
-            process, deadline = self._start(app, opened), time.monotonic() + _WINDOW_TIMEOUT
+            try:
+                process = start_program(command, self._environ, home if Path(home).is_dir() else None)
+            except OSError as error:
+                raise ActionFailedError(f"{app.name} cannot be started: {error}") from error
+            deadline = time.monotonic() + _WINDOW_TIMEOUT
+            self._started = [*(earlier for earlier in self._started if earlier.poll() is None), process]
             while time.monotonic() < deadline:
                 stop.sleep(0.05)
                 status = process.poll()

@@ -115,13 +115,12 @@ class SelfTest:
         captured, origin = look_for(self._window, Pattern(self._number), self._desktop, self._stop)
         yield captured
         if origin is None:
-            yield Finding(
-                "input", ok=None, detail="mouse and keyboard were not tried: the window was not found on the screen"
-            )
+            why = "mouse and keyboard were not tried: the window was not found on the screen"
+            yield Finding("input", ok=None, detail=why)
             return
         self._origin, self._window_seen = origin, True
-        yield from self._told_by_windows()
-        pointer = self._points()
+        yield self._told_by_windows()
+        pointer = self._tried("pointer", self._arrives)
         yield pointer
         if not pointer.ok:
             yield Finding("input", ok=None, detail="no button was pressed and nothing typed: it could go elsewhere")
@@ -158,34 +157,29 @@ class SelfTest:
             detail = str(error)
         return Finding(name, ok=ok, detail=detail, remedy="" if ok else _REMEDIES.get(name.partition(",")[0], _REMEDY))
 
-    def _told_by_windows(self) -> Iterator[Finding]:
+    def _told_by_windows(self) -> Finding:
         if not self._desktop.abilities.windows:
             detail = "this desktop does not tell which window is where: rules about windows ask, or match nothing"
-            yield Finding("windows", ok=None, detail=detail)
-            return
+            return Finding("windows", ok=None, detail=detail)
         at = self._point(0.5, 0.5).rounded()
         found = self._asked(lambda windows: windows.at(*at))
         region = self._asked(lambda windows: windows.region(found.id)) if found else None
         if found is None or region is None or "mai-agent" not in found.title:
             detail = f"the window at {at[0]},{at[1]} is told to be {found.title!r}" if found else "it is not told"
-            yield Finding("windows", ok=False, detail=detail, remedy="Is another window on top of it?")
-            return
+            return Finding("windows", ok=False, detail=detail, remedy="Is another window on top of it?")
         near = max(abs(region.left - self._origin.x), abs(region.top - self._origin.y)) <= _SIDE
         detail = f"{found.title!r} ({found.app}) is told at {region.left},{region.top}, {region.size}"
-        yield Finding("windows", ok=near, detail=detail, remedy="" if near else "It is seen elsewhere: report this.")
+        return Finding("windows", ok=near, detail=detail, remedy="" if near else "It is seen elsewhere: report this.")
 
-    def _points(self) -> Finding:
+    def _arrives(self) -> tuple[bool, str]:
         worst = 0.0
         for share in (_PLACES[0], *_PLACES):  # some compositors lose a session's first move
             off = self._pointed(*share)
             if off is None:
                 sent = "{},{}".format(*self._point(*share).rounded())
-                detail = f"the pointer was sent to {sent} and did not arrive in the window"
-                return Finding("pointer", ok=False, detail=detail, remedy=_REMEDIES["pointer"])
+                return False, f"the pointer was sent to {sent} and did not arrive in the window"
             worst = max(worst, off)
-        ok = worst <= _NEAR
-        detail = f"arrives where it is sent, off by {worst:.1f} at most, at {len(_PLACES)} places"
-        return Finding("pointer", ok=ok, detail=detail, remedy="" if ok else _REMEDIES["pointer"])
+        return worst <= _NEAR, f"arrives where it is sent, off by {worst:.1f} at most, at {len(_PLACES)} places"
 
     def _pointed(self, across: float, down: float) -> float | None:
         """Send the pointer to a place in the window. Return how far off it arrives; None if it does not arrive."""
