@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -35,7 +34,6 @@ T = TypeVar("T")
 #: as a sentence. `mark` returns a value that changes whenever a setting is written; it is cheap.
 Store: TypeAlias = DconfStore | KdeStore | XfconfStore
 Source: TypeAlias = "Store | WindowChanges | ClipboardWatch | Files"
-S = TypeVar("S", bound=Source)
 
 
 class LinuxWitness:
@@ -70,15 +68,9 @@ class LinuxWitness:
 
     @property
     def remarks(self) -> list[str]:
-        waiting = (
-            "" if self._home_ready.is_set() else "Your home is still being looked through: files are not told yet."
-        )
-        sentences = (
-            *self._broken,
-            *(one.remark for one in (*self._stores, *self._others)),
-            self._files.remark,
-            waiting,
-        )
+        sentences = [*self._broken, *(one.remark for one in (*self._stores, *self._others, self._files))]
+        if not self._home_ready.is_set():
+            sentences.append("Your home is still being looked through: files are not told yet.")
         return [remark for remark in sentences if remark]
 
     def changes(self) -> list[Change]:
@@ -107,14 +99,12 @@ class LinuxWitness:
         return tuple(store.mark() for store in self._stores)
 
     def close(self) -> None:
+        """End the witness. Its thread closes the sources."""
         self._ended.set()
-        if self._home_ready.is_set():
-            with self._asking:
-                self._files.close()
-                self._xfconf.close()
 
     def _begin(self) -> None:
-        self._stores, self._others = self._begun(self._stores), self._begun(self._others)
+        self._stores = [one for one in self._stores if self._begins(one)]
+        self._others = [one for one in self._others if self._begins(one)]
         self._starting = bus.age(self._environ) <= entry("settings", "starting_age")
         self._ready.set()
         self._safely(self._files, self._files.begin)
@@ -124,10 +114,10 @@ class LinuxWitness:
                 break
             with self._asking:
                 self._settings()
-        if self._ended.is_set():
-            with self._asking:
-                self._files.close()
-                self._xfconf.close()
+        self._ended.wait()
+        with self._asking:
+            self._files.close()
+            self._xfconf.close()
 
     def _settings(self) -> list[Change]:
         """Return the changed settings. While a desktop starts, its own writes become the baseline."""
@@ -144,14 +134,11 @@ class LinuxWitness:
                 changes.append(Change("setting", change.what, started.after, change.after, undo))
         return changes
 
-    def _begun(self, sources: list[S]) -> list[S]:
-        """Return the sources that could record their initial state. For the others, everything would look new."""
-
-        def begun(one: S) -> S:
-            one.begin()
-            return one
-
-        return [one for one in sources if self._safely(one, partial(begun, one))]
+    def _begins(self, source: Source) -> bool:
+        """Have a source record its initial state. Return whether it could; otherwise, everything would look new."""
+        failed = len(self._broken)
+        self._safely(source, source.begin)
+        return len(self._broken) == failed
 
     def _asked(self, source: Source) -> list[Change]:
         return self._safely(source, source.changes) or []

@@ -9,6 +9,7 @@ from agent.core.geometry import DesktopPoint
 from agent.desktop.guard.hand import GuardedHand, put_back_above
 from agent.desktop.guard.own_windows import Own, find_own
 from agent.desktop.guard.reach import MaskedElements, MaskedScreen, Reach
+from agent.desktop.guard.sources import unreadable
 from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.input.hand import RecordingHand
 from agent.desktop.protocol.desktop import Desktop, Steered, TakeoverWatch
@@ -56,7 +57,7 @@ class GuardedDesktop:
 
     def remarks(self, *, judged: bool) -> list[str]:
         """Return what the person should know about this desktop; with `judged`, also whether words can be read."""
-        sentences = [*self._desktop.abilities.lacks(), self._remark, self.surroundings.remark() if judged else ""]
+        sentences = [*self._desktop.abilities.lacks(), self._remark, unreadable() if judged else ""]
         return [remark for remark in sentences if remark]
 
     def approver(self, approver: Approver) -> Approver:

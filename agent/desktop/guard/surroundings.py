@@ -13,7 +13,7 @@ from agent.core.actions import TOUCHING, TYPING, Action, Click, KeyAction, LongP
 from agent.core.geometry import DesktopPoint
 from agent.core.roles import role_group
 from agent.desktop.guard.reach import Reach
-from agent.desktop.guard.sources import Sources, unreadable
+from agent.desktop.guard.sources import Sources
 from agent.desktop.guard.targets import Hit, Judged, Meant, aims, leads_away, sight
 from agent.desktop.protocol.desktop import Applications
 from agent.desktop.protocol.elements import FieldText, OpenElements
@@ -60,8 +60,6 @@ class DesktopSurroundings:
         self._clicked: tuple[WindowId | None, tuple[Element, ...]] = (None, ())
         self._history: InputHistory | None = None  # created with the first action, when the windows are known
         self._meant = Meant()
-
-    remark = staticmethod(unreadable)
 
     @property
     def meant(self) -> Meant:
