@@ -136,20 +136,17 @@ class Catalogue:
     def _score(app: App, wanted: str) -> float:
         from rapidfuzz import fuzz
 
-        names = [plain(name) for name in (app.name, *app.other_names)]
+        names, words = [plain(name) for name in (app.name, *app.other_names)], set(wanted.split())
         program = plain(app.program.rsplit("/", 1)[-1])
-        if wanted in names:
-            return 95
-        if wanted == program:
-            return 93
-        words = wanted.split()
-        for name in names:
-            if name.startswith(wanted + " "):
-                return 88
-            if set(words) <= set(name.split()):
-                return 85
-        closest = max((fuzz.ratio(wanted, name) for name in [*names, program]), default=0)
-        return closest * 0.7 if closest >= 86 else 0
+        closest = max(fuzz.ratio(wanted, name) for name in [*names, program])
+        scores = {
+            95: wanted in names,
+            93: wanted == program,
+            88: any(name.startswith(wanted + " ") for name in names),
+            85: any(words <= set(name.split()) for name in names),
+            closest * 0.7: closest >= 86,
+        }
+        return next((score for score, fits in scores.items() if fits), 0)
 
 
 def takes_text(app: str, kind: Literal["primary", "completing"]) -> bool:
