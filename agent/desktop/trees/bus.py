@@ -308,17 +308,14 @@ def can_be_sent(destination: str, path: str) -> bool:
 def encode(call: Call, serial: int) -> bytes:
     """Encode a call. Raises ValueError, TypeError or struct.error if the body does not match its signature."""
     body = _body(call.signature, call.body)
-    fields = (
-        _field(_DESTINATION, "s", call.destination)
-        + _field(_PATH, "o", call.path)
-        + _field(_INTERFACE, "s", call.interface)
-        + _field(_MEMBER, "s", call.member)
-    )
-    if call.signature:
-        fields += _field(_SIGNATURE, "g", call.signature)
-    # Every field is padded to 8 bytes. The padding of the last one belongs to the header, not to the array.
-    head = struct.pack("<cBBBIII", b"l", _CALL, 0, 1, len(body), serial, len(fields) - _padding_of(call))
-    return head + fields + body
+    fields = b""
+    for number, kind, text in (
+        (_DESTINATION, "s", call.destination), (_PATH, "o", call.path), (_INTERFACE, "s", call.interface),
+        (_MEMBER, "s", call.member), (_SIGNATURE, "g", call.signature),
+    ):  # fmt: skip
+        fields += bytes(-len(fields) % 8) + _field(number, kind, text)
+    head = struct.pack("<cBBBIII", b"l", _CALL, 0, 1, len(body), serial, len(fields))
+    return head + fields + bytes(-len(fields) % 8) + body
 
 
 def size_of(head: bytes) -> int:
@@ -367,17 +364,10 @@ def decode(message: bytes) -> tuple[int, str | None, tuple[Any, ...]] | None:
 
 @lru_cache(maxsize=4096)
 def _field(number: int, kind: str, text: str) -> bytes:
-    """Encode a header field, padded to 8 bytes."""
+    """Encode a header field."""
     data = text.encode()
     length = struct.pack("B", len(data)) if kind == "g" else struct.pack("<I", len(data))
-    part = bytes((number, 1)) + kind.encode() + b"\0" + length + data + b"\0"
-    return part + bytes(-len(part) % 8)
-
-
-def _padding_of(call: Call) -> int:
-    """Return the length of the padding after the last field."""
-    last = 4 + 1 + len(call.signature) + 1 if call.signature else 4 + 4 + len(call.member) + 1
-    return -last % 8
+    return bytes((number, 1)) + kind.encode() + b"\0" + length + data + b"\0"
 
 
 @lru_cache(maxsize=4096)

@@ -42,15 +42,8 @@ class Lookup:
         if layer.helper:  # a menu, which may be in the tree of the window below it
             found = (draft for one in own_seen for draft in one.drafts if draft.box.contains(point))
             popups = {draft.popup for draft in found if draft.popup}
-        # Valid only as long as the window has not moved.
-        lately = [one for one in own_seen if (one.layer.window.id, one.layer.box) == (layer.window.id, layer.box)]
-        if lately:
-            origins = {one.tree.frame: one.origin for one in lately}
-        else:
-            frames = yield from windows_of(application)
-            pairs = matching(frames, [layer], application.pid)
-            windows = [frame for frame in frames if frame.ref in pairs or layer.helper]
-            origins = {frame.ref: origin_of(application, layer, frame) for frame in windows}
+        frames = (yield from windows_of(application)) if layer.helper else [(yield from self._frame())]
+        origins = {frame.ref: origin_of(application, layer, frame) for frame in frames if frame is not None}
         for start in (*popups, *origins):
             origin = origins.get(start, layer.surface or (0, 0))
             path = yield from self._path(start, point, origin)
