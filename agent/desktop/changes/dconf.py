@@ -54,11 +54,11 @@ class DconfStore:
         found: dict[str, str] = {}
         folder = ""
         for line in run_tool(self._environ, "dconf", "dump", "/").splitlines():
-            key, is_setting, value = line.partition("=")
-            if is_setting:
-                found[f"{folder}/{key}"] = value
-            elif line:
+            if line.startswith("["):
                 folder = f"/{line.strip('[]/')}".rstrip("/")
+            elif line:
+                key, _, value = line.partition("=")
+                found[f"{folder}/{key}"] = value
         return found
 
     def _differences(self, before: Mapping[str, str], now: Mapping[str, str]) -> list[Change]:
