@@ -1,4 +1,5 @@
-from agent.literal.find.reader import labels_of
+from agent.core.geometry import Size
+from agent.literal.find.reader import outline_of
 from agent.screen.ocr import Box, Word
 
 
@@ -9,7 +10,7 @@ def words(*entries):
 
 def texts(read):
     """The labels that these words form."""
-    return [" ".join(word.text for word in label) for label in labels_of(read)]
+    return [label.name for label in outline_of(read, Size(400, 200)).elements]
 
 
 def test_words_with_ordinary_spaces_form_one_label():

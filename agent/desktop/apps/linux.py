@@ -52,7 +52,7 @@ def application_folders(environ: Mapping[str, str]) -> list[Path]:
 
 def read_desktop_file(path: Path, identifier: str, languages: Sequence[str], desktops: frozenset[str]) -> App | None:
     """Parse a desktop file; None if it is hidden, broken, not installed, or meant for other desktops."""
-    entry = _section(path, "Desktop Entry")
+    entry = section(path, "Desktop Entry")
     if entry is None:
         return None
     # Panels of a settings application are in no menu, but "open the sound settings" means one of them.
@@ -154,12 +154,12 @@ def chosen_for(types: list[str], environ: Mapping[str, str]) -> list[str]:
     """Return the desktop files chosen as default for these types, best first, without ".desktop"."""
     names = [*(f"{desktop.lower()}-mimeapps.list" for desktop in sorted(desktops(environ))), "mimeapps.list"]
     folders = [places.config_home(environ), *places.config_dirs(environ), *application_folders(environ)]
-    choices = [_section(folder / name, "Default Applications") or {} for folder in folders for name in names]
+    choices = [section(folder / name, "Default Applications") or {} for folder in folders for name in names]
     found = [name for kind in types for one in choices for name in _list(one.get(kind, ""))]
     return list(dict.fromkeys(name.removesuffix(".desktop") for name in found))
 
 
-def _section(path: Path, name: str) -> Mapping[str, str] | None:
+def section(path: Path, name: str) -> Mapping[str, str] | None:
     """Return a section of a key file; None if the file cannot be read or has no such section."""
     with suppress(OSError, configparser.Error, KeyError):
         status = path.stat()

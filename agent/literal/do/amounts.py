@@ -260,13 +260,9 @@ def _as_choice(now: Now, goal: SetValue, place: Place | None) -> Choose | None:
 def number_of(element: Element) -> float | None:
     """Return the number that a control shows; None if it reports none."""
     for text in (element.value, element.name if element.role in FIELDS else None):
-        if text is None:
-            continue
-        digits = text.strip().replace("\u2212", "-").rstrip("%°KkxpPXts \u00a0")
-        try:
+        digits = (text or "").strip().replace("\u2212", "-").rstrip("%°KkxpPXts \u00a0")
+        with suppress(ValueError):
             return float(digits.replace(",", "."))
-        except ValueError:
-            continue
     return None
 
 

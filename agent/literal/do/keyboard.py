@@ -36,12 +36,7 @@ _NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
 def press_keys(now: Now, goal: Press) -> OrGoal:
     """Press a key combination. A sign that no keyboard has, such as ×, is a button."""
     keys = "+".join(goal.keys)
-    if (
-        len(keys) == 1
-        and not keys.isascii()
-        and not keys.isalnum()
-        and now.finder.best(Target(keys), BUTTONS) is not None
-    ):
+    if re.fullmatch(r"[^\w\x00-\x7f]", keys) and now.finder.best(Target(keys), BUTTONS) is not None:
         return Click(Target(keys))
     last = next((move for move in reversed(now.earlier) if move.action != "wait"), None)
     if keys == "ctrl+z" and last is not None and last.action == "type" and _is_longer(_text_changed(now, last)):
@@ -93,16 +88,14 @@ def scroll(now: Now, goal: Scroll) -> Pursuit:
         return bool(not goal.inside or now.scene.named_window(goal.inside) or area_named(now, goal.inside)) or None
 
     yield from look(now, at_once(is_there), Target(inside=goal.inside, name=goal.inside), tabs=False)
-    turns = 0
-    while True:
-        turns += 1
+    for turns in range(1, _MOST_SCROLLS + 1):
         area = area_named(now, goal.inside) if goal.inside else None
         call: dict[str, object] = {"action": "scroll", "direction": goal.direction, "amount": goal.notches}
         if (spot := safe_spot(now.scene, area)) is not None:
             call["coordinate"] = now.point(*spot)
         turn = yield Step(f"Scroll {goal.direction}.", call, main=True)
         went_on = moved(now, turn)
-        if not goal.to_end or not went_on or turns == _MOST_SCROLLS:
+        if not goal.to_end or not went_on:
             break
     if turns > 1 or went_on:
         return Done(f"I scrolled {goal.direction}{where}" + (" to the end" if goal.to_end else ""))
@@ -161,16 +154,16 @@ def type_text(now: Now, goal: Type) -> Pursuit:
         if gone := vanished(now, first):
             raise StuckError(f"{gone[:1].upper()}{gone[1:]} while I typed.")
         words = _went_in(now, goal.text, first)
-        if words and alone and (more := _holds_more(now, goal.text)) is not None:
-            held = " ".join((more.value or "").split())[:60]
-            raise StuckError(f"{_describe(more)} holds “{held}”, not only what I typed.")
+        field = field_with(now, goal.text) if words and alone else None
+        if field is not None and (held := " ".join((field.value or "").split())) != " ".join(goal.text.split()):
+            raise StuckError(f"{_describe(field)} holds “{held[:60]}”, not only what I typed.")
         return Done(words) if words else None
 
     if done := (yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)):
         return done
-    changed = _text_changed(now, first)
-    if changed is not None and changed[1] and changed[1] != goal.text and goal.text.startswith(changed[1]):
-        raise StuckError(f"The field took only “{changed[1][:60]}” of what I typed.")
+    _, took = _text_changed(now, first) or ("", "")
+    if took and took != goal.text and goal.text.startswith(took):
+        raise StuckError(f"The field took only “{took[:60]}” of what I typed.")
     if (pasted := now.effects_of(first)).altered or pasted.changes:
         return Done(pasted.words)  # the text was accepted and transformed
     raise UnseenError("I typed the text, but nothing that I can see took it.")
@@ -225,16 +218,6 @@ def _in_new_dialog(now: Now, goal: Type) -> bool:
     return any(  # any such field, because the focus is often reported late
         one.value and one.box.height < 60 for one in now.scene.shown(FIELDS, without="multi_line")
     )
-
-
-def _holds_more(now: Now, text: str) -> Element | None:
-    """Return the focused field if it contains more than the text."""
-    wanted = " ".join(text.split())
-    for one in now.scene.shown(REPORTED, without=""):
-        held = " ".join((one.value or "").split())
-        if "focused" in one.states and wanted in held and held != wanted:
-            return one
-    return None
 
 
 def _text_changed(now: Now, typed: Move) -> tuple[str, str] | None:
@@ -389,19 +372,13 @@ def _shown_texts(scene: Scene) -> list[tuple[Element, str]]:
 
 
 def is_number(shown: str, result: Fraction) -> bool:
-    """Return whether a number in any language's notation is the result, to the digits shown."""
-    return any(_equal(number, result) for number in _readings(shown))
-
-
-def _readings(shown: str) -> set[str]:
-    """Return the number with a decimal point, for each reading of "." and ","."""
+    """Return whether a number is the result, to the digits shown, in either reading of "." and ","."""
     bare = re.sub(r"[\s'’]", "", shown.replace("−", "-")).strip(".,")
-    readings = set()
     for point, thousands in (".,", ",."):
         grouped = rf"-?(\d+|\d{{1,3}}({re.escape(thousands)}\d{{3}})+)({re.escape(point)}\d+)?([eE][-+]?\d{{1,3}})?"
-        if re.fullmatch(grouped, bare):
-            readings.add(bare.replace(thousands, "").replace(point, "."))
-    return readings
+        if re.fullmatch(grouped, bare) and _equal(bare.replace(thousands, "").replace(point, "."), result):
+            return True
+    return False
 
 
 def _equal(number: str, result: Fraction) -> bool:

@@ -179,21 +179,17 @@ class Search:
             if name in self._gone:
                 return None
             found = now.finder.best(Target(name), _WAYS)
-            if found is None:
-                if (step := self.to_offscreen(Target(name))) is not None:
-                    return step
-                continue
-            if found.role in ("page tab", "list item") and "selected" in found.states:
-                return None
-            return self._go(now.click(f"Go to “{name}”.", found, main=False), name)
+            if found is not None:
+                there = found.role in ("page tab", "list item") and "selected" in found.states
+                return None if there else self._go(now.click(f"Go to “{name}”.", found, main=False), name)
+            if (step := self.to_offscreen(Target(name))) is not None:
+                return step
         return None
 
     def _to_what_it_is_in(self) -> Step | None:
         """Return a step to the window, application, page or tab that the person named."""
         now, name = self._now, self.target.inside
-        if not name or name.casefold() in AREAS or page_named(now, name) is not None:
-            return None
-        if name in self._gone:
+        if not name or name.casefold() in AREAS or page_named(now, name) is not None or name in self._gone:
             return None
         window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
         if window is not None:
@@ -304,9 +300,7 @@ def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
         if fit_of(element.name, window.title) >= WHOLE:
             return now.click(words, element, main=main)
     above = now.scene.windows[: now.scene.windows.index(window)]
-    y = window.box.top - 12
-    if y < 2:
-        y = window.box.top + 14
+    y = window.box.top + (-12 if window.box.top >= 14 else 14)
     for part in (0.5, 0.3, 0.7):  # shares of the title bar's width without buttons
         x = window.box.left + part * window.box.width
         if not any(covers(one.box, x, y, 6, 30) for one in above):
@@ -338,10 +332,8 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
         scrolled = _SCROLLED - {"panel", "page"} | {"scroll bar"}
         if not any(element.role in scrolled or "offscreen" in element.states for element in inside):
             return None
-    panes = [element for element in inside if element.role in _SCROLLED and element.box.height >= 80]
-    panes = [
-        pane for pane in panes if pane.box.contains(scene.front.box.middle)
-    ]  # the pane in the middle, not a list beside it
+    middle = scene.front.box.middle  # the pane in the middle, not a list beside it
+    panes = [one for one in inside if one.role in _SCROLLED and one.box.height >= 80 and one.box.contains(middle)]
     panes.sort(key=lambda element: (element.role in ("panel", "page"), -element.box.width * element.box.height))
     box = (area or (panes[0] if panes else None) or scene.front).box
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]

@@ -16,6 +16,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from agent.core.languages import languages_of
+from agent.desktop.apps.linux import application_folders, section
 from agent.desktop.linux.places import data_dirs, data_home
 from agent.literal.vocabulary.places import Desktop, Place, desktop_named
 from foundation.configs import load_config
@@ -91,23 +92,10 @@ def application_names(desktop_file: str, languages: Sequence[str]) -> tuple[str,
     """
     if re.fullmatch(r"[\w.+-]{1,120}", desktop_file) is None:
         return ()
-    for folder in (data_home(os.environ), *data_dirs(os.environ)):
-        path = folder / "applications" / f"{desktop_file}.desktop"
-        if names := _names_in(path, "Desktop Entry"):
-            return tuple(dict.fromkeys(names[key] for key in [*languages, ""] if key in names))
-    return ()
-
-
-def _names_in(path: Path, group: str) -> dict[str, str]:
-    """Return the names in a group of a desktop file by language, "" for English; none if there is no such file."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            text = file.read(200_000)
-    except OSError:
-        return {}
-    entry = text.partition(f"[{group}]")[2].partition("\n[")[0]
-    found = re.findall(r"^Name(?:\[([^\]\n]+)\])?=(.{1,120})$", entry, re.MULTILINE)
-    return {language: name.strip() for language, name in found}
+    paths = (folder / f"{desktop_file}.desktop" for folder in application_folders(os.environ))
+    entry = next(filter(None, (section(path, "Desktop Entry") for path in paths)), {})
+    keys = (*(f"Name[{language}]" for language in languages), "Name")
+    return tuple(dict.fromkeys(entry[key] for key in keys if key in entry))
 
 
 @cache
@@ -117,9 +105,9 @@ def _theme_names(languages: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
     for folder in (data_home(os.environ), *data_dirs(os.environ)):
         for kind, group in (("themes", "X-GNOME-Metatheme"), ("themes", "Desktop Entry"), ("icons", "Icon Theme")):
             for path in sorted(folder.glob(f"{kind}/*/index.theme")):
-                names = _names_in(path, group)
-                if "" in names:
-                    labels[_bare(names[""])] = [names[key] for key in languages if key in names]
+                entry = section(path, group) or {}
+                if "Name" in entry:
+                    labels[_bare(entry["Name"])] = [entry[key] for one in languages if (key := f"Name[{one}]") in entry]
     return labels
 
 
@@ -128,8 +116,8 @@ def _catalogues(desktop: Desktop, languages: tuple[str, ...]) -> tuple[Mapping[s
     """Return the catalogues of the desktop's packages, then those named after an installed application."""
     installed = (
         path.stem.rpartition(".")[2].casefold()
-        for folder in (data_home(os.environ), *data_dirs(os.environ))
-        for path in sorted(folder.glob("applications/*.desktop"))
+        for folder in application_folders(os.environ)
+        for path in sorted(folder.glob("*.desktop"))
     )
     paths = (
         folder / language / "LC_MESSAGES" / f"{domain}.mo"
