@@ -55,7 +55,7 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
     yield from _to_folder(now, parent or "~", anywhere=not parent)
     if _lists(now, name):
         raise StuckError(f"“{name}” exists already in “{_front_title(now)}”.")
-    folder = _front_folder(now)
+    folder = last_name(_PROGRAM.split(_front_title(now), maxsplit=1)[0])  # titles may show its path
     if not parent and name.casefold() in map(str.casefold, (folder, *now.names.of(folder))):
         raise StuckError(  # without a place, the open folder itself is meant, rarely a folder of the same name in it
             f"“{name}” exists already: it is the folder that is open. For one within it, say “in {name}”."
@@ -188,11 +188,6 @@ def _front_title(now: Now) -> str:
     return front.title if front is not None else ""
 
 
-def _front_folder(now: Now) -> str:
-    """Return the folder's name from the front window's title; of a path, the last part."""
-    return last_name(_PROGRAM.split(_front_title(now), maxsplit=1)[0])
-
-
 def _to_folder(now: Now, folder: str, *, anywhere: bool = False) -> Steps[None]:
     """Bring a folder to the front in the file manager. `anywhere`: accept any folder in front."""
 
@@ -211,7 +206,10 @@ def _select(now: Now, name: str, parent: str) -> Steps[None]:
     """Select something by its name, and nothing else."""
     if not _is_name(name):
         raise StuckError(f"“{name}” cannot be the name of a file or folder.")
-    yield from _to_folder(now, parent) if parent else _to_holder(now, name)
+    if parent:
+        yield from _to_folder(now, parent)
+    elif _file_manager(now) is None:
+        yield from _open_holder(now, name)
     pattern, failed = _pattern(name), f"I could not select “{name}”."
     yield Step.press("Select by name.", "ctrl+s")
     yield from name_field(now, "The field for a pattern", failed)
@@ -220,12 +218,6 @@ def _select(now: Now, name: str, parent: str) -> Steps[None]:
     yield Step.press("Select it.", "enter")
     if not (yield from seen(lambda: _is_selected(now, name), f"“{name}”")):
         raise StuckError(f"I could not select “{name}” alone in “{_front_title(now)}”: is it there?")
-
-
-def _to_holder(now: Now, name: str) -> Steps[None]:
-    """Open the folder that contains the name, unless a file manager is in front."""
-    if _file_manager(now) is None:
-        yield from _open_holder(now, name)
 
 
 def _open_holder(now: Now, name: str) -> Steps[None]:

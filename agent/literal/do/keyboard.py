@@ -88,16 +88,18 @@ def scroll(now: Now, goal: Scroll) -> Pursuit:
         return bool(not goal.inside or now.scene.named_window(goal.inside) or area_named(now, goal.inside)) or None
 
     yield from look(now, at_once(is_there), Target(inside=goal.inside, name=goal.inside), tabs=False)
-    for turns in range(1, _MOST_SCROLLS + 1):
+    scrolled = False
+    for _ in range(_MOST_SCROLLS):
         area = area_named(now, goal.inside) if goal.inside else None
         call: dict[str, object] = {"action": "scroll", "direction": goal.direction, "amount": goal.notches}
         if (spot := safe_spot(now.scene, area)) is not None:
             call["coordinate"] = now.point(*spot)
         turn = yield Step(f"Scroll {goal.direction}.", call, main=True)
         went_on = moved(now, turn)
+        scrolled = scrolled or went_on
         if not goal.to_end or not went_on:
             break
-    if turns > 1 or went_on:
+    if scrolled:
         return Done(f"I scrolled {goal.direction}{where}" + (" to the end" if goal.to_end else ""))
     if goal.to_end:
         return Done(f"It stands at the end already: nothing moved{where} when I scrolled {goal.direction}")

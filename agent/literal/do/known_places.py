@@ -49,10 +49,9 @@ def in_its_window(now: Now, place: Place) -> bool:
 
 def settings_of(now: Now, place: Place | None, since: Move) -> Iterator[tuple[Change, Setting]]:
     """Yield the settings of a place that changed since a step."""
-    for change in now.changed_since(since, "setting") if place is not None else ():
-        for setting in place.settings if place is not None else ():
-            if fnmatchcase(change.what, setting.what):
-                yield change, setting
+    settings = place.settings if place is not None else ()
+    for change in now.changed_since(since, "setting"):
+        yield from ((change, setting) for setting in settings if fnmatchcase(change.what, setting.what))
 
 
 def shows(now: Now, place: Place) -> bool:

@@ -115,19 +115,15 @@ def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change]
         return Already(f"nothing was to be changed: {already.words}")
     if missing := [one for one in expected if one not in found]:
         text = "; ".join(f"{one.kind} {one.what} -> {one.becomes}" for one in missing)
-        wrong = [each for each in new_changes(known, now.changes) if any(_is_contrary(each, one) for one in missing)]
+        wanted = {one.what: one.becomes for one in missing if one.kind == "setting"}
+        new = [one for one in new_changes(known, now.changes) if one.kind == "setting" and one.what in wanted]
+        wrong = [one for one in new if (one.after or "") != wanted[one.what]]  # for example, a switch was on already
         but = f"this changed otherwise: {wrong[0]}; it was to be" if wrong else (
             "nothing shows what they were to change (unless it was so before):"
         )  # fmt: skip
         return Done(f"all steps are done, but {but} {text}", verified=False)
     text = "; ".join(map(str, found.values()))
     return Done(text if len(found) == 1 else f"as expected: {text}")
-
-
-def _is_contrary(change: Change, expected: goals.Expected) -> bool:
-    """Whether a setting became something else than expected, for example because a switch was on already."""
-    same = (change.kind, change.what) == (expected.kind, expected.what) == ("setting", change.what)
-    return same and (change.after or "") != expected.becomes
 
 
 def _is_as_expected(now: Now, change: Change, expected: goals.Expected) -> bool:

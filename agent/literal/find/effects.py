@@ -104,17 +104,12 @@ def _of_settings_and_files(before: Sequence[Change], now: Sequence[Change]) -> t
 
 def _concerned(scene: Scene, other: Scene) -> list[Element]:
     """Return the elements in windows that do not come and go by themselves; a panel's clock is left out, too."""
-    titles = {(window.title, window.app) for window in (*scene.windows, *other.windows)}
-    apps = {app for _, app in titles}
+    apps = {window.app for window in (*scene.windows, *other.windows)}
     return [
         element
         for element in scene.elements
-        if not any(one.role in _FLEETING for one in (element, *scene.parents(element)))
-        and (
-            (element.window, element.app) in titles
-            or element.app in apps
-            or (element.source == "words" and not element.app)
-        )
+        if (element.app in apps or (element.source == "words" and not element.app))
+        and not any(one.role in _FLEETING for one in (element, *scene.parents(element)))
     ]
 
 
@@ -148,14 +143,8 @@ def _difference(old: Sequence[Element], new: Sequence[Element]) -> tuple[tuple[s
 
 
 def _names(elements: Sequence[Element]) -> "Counter[str]":
-    names: Counter[str] = Counter()
-    for element in elements:
-        name = " ".join(element.name.split())
-        letters = sum(map(str.isalnum, name))
-        if "offscreen" in element.states or letters < (1 if element.role in CLICKABLE else 3):
-            continue
-        names[name[:60]] += 1
-    return names
+    shown = ((one.role, " ".join(one.name.split())) for one in elements if "offscreen" not in one.states)
+    return Counter(name[:60] for role, name in shown if sum(map(str.isalnum, name)) >= (1 if role in CLICKABLE else 3))
 
 
 def state_of(element: Element) -> str:

@@ -37,14 +37,8 @@ _CUT = 58
 _LONG = 5
 _ALIKE = 0.88
 #: Areas of a window by name, and the role of their container ("" for the window's left side).
-AREAS = {
-    BACKDROP: "",
-    "sidebar": "",
-    "toolbar": "tool bar",
-    "tool bar": "tool bar",
-    "menu bar": "menu bar",
-    "menubar": "menu bar",
-}
+AREAS = {BACKDROP: "", "sidebar": ""}
+AREAS |= {"toolbar": "tool bar", "tool bar": "tool bar", "menu bar": "menu bar", "menubar": "menu bar"}
 #: Largest share of a window's width that a sidebar takes.
 _SIDE = 0.38
 #: Elements whose centres are nearer than this, in pixels, are one thing that is reported twice.

@@ -103,9 +103,10 @@ _GOES_INTO = re.compile(r" (?:in|into|to|on) ", re.IGNORECASE)
 
 def _check_ending(piece: str, part: str) -> None:
     """Raise NotUnderstoodError if the last words may be polite or belong to the text: "type see you again"."""
-    ending = piece.strip(" ,;.!?").rpartition(part)[2] if part and _TYPING.match(part) and "\x00" not in part else ""
-    typed = bool(part) and _TYPING.match(part) is not None and "\x00" not in part
-    if typed and not ending and (mark := re.search(r"[!?]+$", piece)) is not None and not _REQUEST.match(piece):
+    if not _TYPING.match(part) or "\x00" in part:
+        return
+    ending = piece.strip(" ,;.!?").rpartition(part)[2]
+    if not ending and (mark := re.search(r"[!?]+$", piece)) is not None and not _REQUEST.match(piece):
         ending = mark[0]
     if ending and not _SURELY.match(ending) and not _GOES_INTO.search(part):
         raise NotUnderstoodError(f"I do not know whether to type “{ending.strip()}”: put the text in quotation marks.")

@@ -50,10 +50,7 @@ _PREFERENCES = re.compile(r" (?:preferences|settings|options)$", re.IGNORECASE)
 #: Names of the sidebar, as in file managers.
 _SIDE = re.compile(r"(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)", re.IGNORECASE)
 _HERE = frozenset(
-    (
-        *("window", "dialog", "dialogue", "list", "page", "menu", "view", "group", "app", "application", "program"),
-        *("screen", "here", "left", "right", "middle"),
-    )
+    "window dialog dialogue list page menu view group app application program screen here left right middle".split()  # noqa: SIM905
 )
 #: A clause that only gives an opinion: "my machine is slow". "The compositor is off" may be a wish.
 _COMMENT = re.compile(

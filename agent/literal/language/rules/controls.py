@@ -14,10 +14,7 @@ from agent.literal.vocabulary.numbers import amount_of
 from agent.literal.vocabulary.places import is_choice, is_switch, known_thing
 
 _ON = frozenset(
-    (
-        *("on", "enable", "activate", "check", "tick", "enabled", "activated", "checked", "ticked", "active"),
-        *("true", "yes", "shown", "visible"),
-    )
+    "on enable activate check tick enabled activated checked ticked active true yes shown visible".split()  # noqa: SIM905
 )
 _TEXT_FIELDS = re.compile(
     r"\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|user ?name|file ?name|value)$",

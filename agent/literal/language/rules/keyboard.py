@@ -15,10 +15,11 @@ from agent.literal.vocabulary.places import known_thing, panel_names
 _MOST_SECONDS = 60.0
 #: Verbs that are followed by literal text.
 _WRITING = re.compile(r"(?:write|type|enter)\b|.+: ?", re.IGNORECASE)
-_TIMES = ("once", "twice", "thrice")
-_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_TIMES = {"once": 1, "twice": 2, "thrice": 3}
 _COUNT = re.compile(
-    rf" (?:(?P<word>{'|'.join(_TIMES)})|(?P<number>\d{{1,2}}|{'|'.join(_NUMBERS)}) ?(?:times|x))$", re.IGNORECASE
+    r" (?:(?P<word>once|twice|thrice)"
+    r"|(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten) ?(?:times|x))$",
+    re.IGNORECASE,
 )
 _MOST_TIMES = 20
 _ENTERED = frozenset({"documents", "downloads", "pictures", "music", "videos", "desktop", "home"})
@@ -102,7 +103,7 @@ def _scroll(part: Part, match: Groups) -> list[Goal]:
         direction = "up" if end in ("top", "beginning", "start") else "down"
     if match["all"] or end:
         return [Scroll(direction, 10, to_end=True, inside=inside)]
-    once = {"once": 1, "twice": 2}.get(match["amount"].lower())
+    once = _TIMES.get(match["amount"].lower())
     per_time = 5 if once or match["unit"].lower().startswith(("time", "page")) else 1
     amount = once or int(number_of(match["amount"]) or 0)
     notches = amount * per_time if amount else {"a bit": 2, "a little": 2, "a lot": 15}.get(match["some"].lower(), 5)
@@ -151,6 +152,5 @@ def times(text: str) -> tuple[str, int]:
     match = _COUNT.search(text)
     if match is None:
         return text, 1
-    word = (match["word"] or match["number"]).lower()
-    words = next((words for words in (_TIMES, _NUMBERS) if word in words), None)
-    return text[: match.start()], max(1, min(words.index(word) + 1 if words else int(word), _MOST_TIMES))
+    count = _TIMES[match["word"].lower()] if match["word"] else int(number_of(match["number"]) or 0)
+    return text[: match.start()], max(1, min(count, _MOST_TIMES))
