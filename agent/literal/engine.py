@@ -33,10 +33,8 @@ from agent.screen.outline import Outline
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_INSTEAD = re.compile(
-    r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+|^\s*(?:no|wait|sorry|actually)\s*[,.!:]\s*", re.IGNORECASE
-)
-_SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
+_INSTEAD = re.compile(r"(?i)[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+|^\s*(?:no|wait|sorry|actually)\s*[,.!:]\s*")
+_SKIP = re.compile(r"(?i)\s*(?:please )?skip\b")
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 40
 #: Waits for a busy window, which reports no elements, and seconds of each wait. Its accessibility tree is read again

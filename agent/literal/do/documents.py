@@ -13,9 +13,7 @@ from agent.screen.outline import Element, ShownWindow
 #: The desktop's message if several files have the name (`agent.desktop.apps.files`).
 _SEVERAL = re.compile(r"several are called .*?: (.+)")
 #: Application names of plain text editors.
-_EDITORS = re.compile(
-    r"mousepad|text-?editor|gedit|pluma|xed|kwrite|kate|leafpad|l3afpad|featherpad|notepad", re.IGNORECASE
-)
+_EDITORS = re.compile(r"(?i)mousepad|text-?editor|gedit|pluma|xed|kwrite|kate|leafpad|l3afpad|featherpad|notepad")
 _PAGES = frozenset({"text", "document text", "paragraph", "terminal"})
 #: Most characters of a text to change: the tree reports the first thousand.
 _MOST_REPLACED = 900

@@ -32,7 +32,7 @@ from agent.literal.goals import MakeFolder, Open, Rename, Transfer, Trash
 from agent.screen.outline import ShownWindow
 
 #: Application names of file managers.
-_FILE_MANAGERS = re.compile(r"thunar|nautilus|caja|nemo|dolphin|pcmanfm", re.IGNORECASE)
+_FILE_MANAGERS = re.compile(r"(?i)thunar|nautilus|caja|nemo|dolphin|pcmanfm")
 #: Separator between the folder and the program's name in titles.
 _PROGRAM = re.compile(r"\s+[-–—]\s+")
 _ITEMS = frozenset({"icon", "table cell", "table row", "tree item", "canvas"})
@@ -41,7 +41,7 @@ _BARS = frozenset({"menu bar", "tool bar"})
 #: Quotation marks around names in status bars.
 _QUOTES = (r"[\"'“„«‘‚”»›]\s?", r"\s?[\"'”“»«’‘‹]")
 #: A file's size in the status bar. Folders have none there.
-_SIZE = re.compile(r"\d\s?(?:bytes?|octets?|[kmgt]i?b)\b", re.IGNORECASE)
+_SIZE = re.compile(r"(?i)\d\s?(?:bytes?|octets?|[kmgt]i?b)\b")
 _MOST_WAITS = 3
 #: Nautilus accepts a name only after it has validated it, so enter may be needed again.
 _MOST_ENTERS = 3

@@ -28,7 +28,7 @@ _ONE_LINE_FIELDS = ("search", "find", "filter", "suchen", "suche", "address", "l
 _LONG, _READ_ALIKE = 12, 80.0
 _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
 #: Application names of calculators.
-_CALCULATORS = re.compile(r"calc|galculator", re.IGNORECASE)
+_CALCULATORS = re.compile(r"(?i)calc|galculator")
 #: A number as a calculator shows it.
 _NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
 

@@ -34,7 +34,7 @@ _MOST_WAITS = 2
 _IN_MENUS = frozenset({"", "push button", "menu item", "check box", "switch", "radio button"})
 _MOST_MENUS = 10
 #: The button of an application's menu, in windows without a menu bar.
-_MENU_BUTTON = re.compile(r"(?:(?:open |main |primary |app |application )*menu)", re.IGNORECASE)
+_MENU_BUTTON = re.compile(r"(?i)(?:(?:open |main |primary |app |application )*menu)")
 #: Waits for a busy application to confirm an element's position.
 MOST_DOUBTS = 4
 _NOTCHES = 5

@@ -18,7 +18,7 @@ _PAGES = frozenset({"list item", "tree item", "page tab"})
 _HEADINGS = frozenset({"heading", "label"})
 _ICONS = frozenset({"icon", "desktop icon", "table cell"})
 #: Titles of error windows that appear instead of the wanted one.
-_FAILURE = re.compile(r"\b(?:error|failed|fehler)\b", re.IGNORECASE)
+_FAILURE = re.compile(r"(?i)\b(?:error|failed|fehler)\b")
 #: Key combinations of xfwm4 and Marco, then of GNOME Shell, KWin and Muffin. GNOME may run with another window
 #: manager, so there the first one is tried if the second does nothing.
 _CHORDS = {
@@ -31,7 +31,7 @@ _CHORDS = {
 _ABSENT = re.compile("no installed application, file or folder is called")
 _LARGE = 0.85
 _MENUS = frozenset({"menu", "popup menu"})
-_SUBMENU = re.compile(r" (?:sub-?)?menu$", re.IGNORECASE)
+_SUBMENU = re.compile(r"(?i) (?:sub-?)?menu$")
 #: Words that mean settings, but may also be part of a button's name.
 _SETTINGS = ("options", "settings", "preferences")
 

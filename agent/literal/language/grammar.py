@@ -34,14 +34,14 @@ from agent.literal.vocabulary.places import is_switch
 Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
 _BUILDERS: Mapping[str, Builder] = vars(controls) | vars(files) | vars(keyboard) | vars(windows)
 
-_PLACE = re.compile(r"(?:in|inside|within|on|under) (?P<place>.+)", re.IGNORECASE)
+_PLACE = re.compile(r"(?i)(?:in|inside|within|on|under) (?P<place>.+)")
 
 #: A tab together with its window.
 _TAB = re.compile(
-    r"(?P<tab>.+?) (?:tab|page|section) (?:of|in|on|from) (?P<window>.+)|(?P<owner>.+?)['’]s (?P<own>.+)", re.IGNORECASE
+    r"(?i)(?P<tab>.+?) (?:tab|page|section) (?:of|in|on|from) (?P<window>.+)|(?P<owner>.+?)['’]s (?P<own>.+)"
 )
 _SECRET = re.compile(
-    r"\b(?:password|passphrase|passcode|pin(?: code)?|credit card|card number|cvv|cvc|iban|secret)\b", re.IGNORECASE
+    r"(?i)\b(?:password|passphrase|passcode|pin(?: code)?|credit card|card number|cvv|cvc|iban|secret)\b"
 )
 
 
@@ -187,7 +187,7 @@ def check_secrets(goals: Sequence[Goal]) -> None:
 
 def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
     """Split "in Z, do it" into the place and the rest. The rest is "" if it is in the next part."""
-    verb = re.compile(rf",? (?={lexicon.verbs()}(?![\w'’-]))", re.IGNORECASE)
+    verb = re.compile(rf"(?i),? (?={lexicon.verbs()}(?![\w'’-]))")
     match = _PLACE.fullmatch(text)
     if match is None:
         return "", text

@@ -21,9 +21,9 @@ _PATH = re.compile(
 )
 _TAB = re.compile(rf"(?:the )?{_NAME} tab|the {_NAME} page")
 #: How a phrase about tabs in general begins, such as "New tab". It names no tab.
-_OF_TABS = re.compile(r"(?:the )?(?:close|open|new|next|last|previous|switch|go|move|reload|this|same)\b", re.I)
-_PANEL = re.compile(r"(?:the |my )?(?P<name>\S[^,:]{0,40}?) (?:settings|preferences|dialog)", re.IGNORECASE)
-_PLACE = re.compile(rf"(?:in|inside|within) (?:the )?{_NAME}", re.IGNORECASE)
+_OF_TABS = re.compile(r"(?i)(?:the )?(?:close|open|new|next|last|previous|switch|go|move|reload|this|same)\b")
+_PANEL = re.compile(r"(?i)(?:the |my )?(?P<name>\S[^,:]{0,40}?) (?:settings|preferences|dialog)")
+_PLACE = re.compile(rf"(?i)(?:in|inside|within) (?:the )?{_NAME}")
 #: Separators between headings, and between the last heading and the instruction.
 _BETWEEN = re.compile(r"((?:,? then |[,:] )(?:and )?(?:there,? )?(?:please,? )?)")
 #: A verb that ends a path without a comma: "Under Privacy > Trash enable Delete Old Files".
@@ -31,24 +31,22 @@ _UP_TO_A_VERB = re.compile(
     r" (?=(?:enable|disable|tick|untick|turn|switch|set|choose|select|click|check) (?:on |off )?[A-Z\x00\x01])"
 )
 _USE = re.compile(
-    rf"(?P<before>^(?:in|inside) [^,]{{1,40}}? |^|, | and | then )use (?:the )?(?:menu )?(?={_NAME}{_ARROW}{_NAME})",
-    re.I,
+    rf"(?i)(?P<before>^(?:in|inside) [^,]{{1,40}}? |^|, | and | then )use (?:the )?(?:menu )?(?={_NAME}{_ARROW}{_NAME})"
 )
 #: Verbs that are followed by a text to type. An unquoted text must not be parsed.
 _HOLDS_TEXT = re.compile(
-    r"(?:.*(?:\b(?:and|then),?|[,.:]) )?(?:type|write|enter|input|paste|insert|note|jot)\b"
-    r"(?![^,.]*[\x00\x01])",
-    re.IGNORECASE | re.DOTALL,
+    r"(?is)(?:.*(?:\b(?:and|then),?|[,.:]) )?(?:type|write|enter|input|paste|insert|note|jot)\b"
+    r"(?![^,.]*[\x00\x01])"
 )
 #: Verbs of clicking. A "then" with a name after them means a second click on that name.
-_GOES_ON = re.compile(r"(?:in [^,]{1,40} )?(?P<verb>click|choose|select|pick|tap|open|go to)(?: on)? ", re.IGNORECASE)
+_GOES_ON = re.compile(r"(?i)(?:in [^,]{1,40} )?(?P<verb>click|choose|select|pick|tap|open|go to)(?: on)? ")
 #: "in the dialog that opens": the window in front.
 _THAT_COMES = (
     r"in the (?:dialog|dialogue|window|menu|list) (?:that|which) (?:comes(?: up)?|pops up|shows up|opens|appears),? "
 )
 #: How a question, a negation or another instruction begins.
 _OTHER = re.compile(
-    r"(?:wh\w+|how|is|are|was|does|do|don|can|could|not?|never|instead|avoid|explain|copy|press|save)\b", re.IGNORECASE
+    r"(?i)(?:wh\w+|how|is|are|was|does|do|don|can|could|not?|never|instead|avoid|explain|copy|press|save)\b"
 )
 #: Words that occur in no name on the screen; then verbs that may also begin the name of a setting ("Close window",
 #: "Trash"), and verbs that need more than a click on a folder's name.
@@ -141,4 +139,4 @@ def _starts_with_verb(piece: str) -> bool:
 
 @cache
 def _verb() -> re.Pattern[str]:
-    return re.compile(rf"(?:(?:and|please|now|then),? )*{lexicon.verbs()}(?![\w'’-])", re.IGNORECASE)
+    return re.compile(rf"(?i)(?:(?:and|please|now|then),? )*{lexicon.verbs()}(?![\w'’-])")

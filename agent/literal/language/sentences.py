@@ -21,27 +21,25 @@ _MOST_UNQUOTED = 4000
 #: Most characters of a part outside quotation marks, so that regular expressions stay fast.
 _MOST_PART = 400
 _CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
-_TYPING = re.compile(r"(?:type|write|enter|input|paste)\b", re.IGNORECASE)
+_TYPING = re.compile(r"(?i)(?:type|write|enter|input|paste)\b")
 
 #: "all" and similar words in expressions that do not mean several things.
 _HARMLESS = re.compile(
-    r"all the way|both (?=\S+ and )|some(?= text| more\b)|any more|not so (?=\w+$)"
+    r"(?i)all the way|both (?=\S+ and )|some(?= text| more\b)|any more|not so (?=\w+$)"
     r"|\breplace (?:all|every|each)(?= (?:(?:occurrences?|instances?) of )?\x00)"
     r"|^close (?:all|every|everything)(?: (?:the|other|open|windows?|apps?|applications?|programs?))*"
-    r",? (?:but|except|other)\b",
-    re.IGNORECASE,
+    r",? (?:but|except|other)\b"
 )
 #: Verbs for switches, and the fewest words of a label before a clause that belongs to it.
-_SWITCHED = re.compile(r"(?:enable|disable|(?:de)?activate|(?:un)?check|(?:un)?tick|(?:turn|switch) (?:on|off)) ", re.I)
+_SWITCHED = re.compile(r"(?i)(?:enable|disable|(?:de)?activate|(?:un)?check|(?:un)?tick|(?:turn|switch) (?:on|off)) ")
 _FROM_A_LABEL = 3
 _CLAUSE = re.compile(
-    r" (?:it|the|this|that|these|there|you|i|we|he|she|they|my|your|a|an|any|possible|needed|necessary|shown|available|"
-    r"present|asked|prompted|visible|not|so|required|tomorrow|then|done|finished|ready)\b",
-    re.IGNORECASE,
+    r"(?i) (?:it|the|this|that|these|there|you|i|we|he|she|they|my|your|a|an|any|possible|needed|necessary|shown|"
+    r"available|present|asked|prompted|visible|not|so|required|tomorrow|then|done|finished|ready)\b"
 )
 #: Conditions and times that are refused even if a model reads the instruction. "When" and similar words are refused
 #: this way only at the beginning of a part: "focus windows when the mouse enters them" names a setting.
-_FINAL_CONDITION = re.compile(r"if|unless|in case|provided|depending|until|till|as soon as|as long as|whenever", re.I)
+_FINAL_CONDITION = re.compile(r"(?i)if|unless|in case|provided|depending|until|till|as soon as|as long as|whenever")
 
 
 class NotUnderstoodError(ValueError):
@@ -96,9 +94,9 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
 
 
 #: Endings that are certainly polite, and prepositions that end a typed text.
-_SURELY = re.compile(r"(?:.*,| please| for me)+", re.IGNORECASE)
-_REQUEST = re.compile(r"(?:can|could|would|will) you\b", re.IGNORECASE)
-_GOES_INTO = re.compile(r" (?:in|into|to|on) ", re.IGNORECASE)
+_SURELY = re.compile(r"(?i)(?:.*,| please| for me)+")
+_REQUEST = re.compile(r"(?i)(?:can|could|would|will) you\b")
+_GOES_INTO = re.compile(r"(?i) (?:in|into|to|on) ")
 
 
 def _check_ending(piece: str, part: str) -> None:
@@ -114,11 +112,10 @@ def _check_ending(piece: str, part: str) -> None:
 
 _SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"
 #: A reason before an instruction, joined by "so".
-_REASON_BEFORE = re.compile(rf"(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{lexicon.verbs()} .+)", re.IGNORECASE)
+_REASON_BEFORE = re.compile(rf"(?i)(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{lexicon.verbs()} .+)")
 _ASIDE = re.compile(
-    r"(?P<verb>open|start|launch|show|close|make|create|find|turn|switch|set|change|get|give|bring|put)"
-    r"(?P<on> on| off| up| down)? (?:(?:for me|me please|please|pls|plz|kindly|quickly|just),? )+(?=\S)",
-    re.IGNORECASE,
+    r"(?i)(?P<verb>open|start|launch|show|close|make|create|find|turn|switch|set|change|get|give|bring|put)"
+    r"(?P<on> on| off| up| down)? (?:(?:for me|me please|please|pls|plz|kindly|quickly|just),? )+(?=\S)"
 )
 
 
@@ -139,7 +136,7 @@ def _without_gerunds(text: str) -> str:
     first = re.match(rf"(?:\S+,? ){{0,3}}?{ing} {verbs}\b", text, re.IGNORECASE)
     if first is None:
         return text
-    more = re.compile(rf"(?P<joint>(?:,| and| then)(?: then| also)? )(?P<verb>{verbs})\b", re.IGNORECASE)
+    more = re.compile(rf"(?i)(?P<joint>(?:,| and| then)(?: then| also)? )(?P<verb>{verbs})\b")
     rest = more.sub(lambda found: found["joint"] + _infinitive(found["verb"]), text[first.end() :])
     return text[: first.end()] + rest
 
@@ -193,12 +190,11 @@ def _joints() -> re.Pattern[str]:
     courtesy = lexicon.either(lexicon.config()["courtesy_before"])
     place = r"(?:in|inside|within) (?:the )?[^ ,.][^,.]{0,40}, ?"
     return re.compile(
-        rf"(?: ?[,.:!] ?(?:and )?(?:then )?| (?:and then|and|then|afterwards|after that),? )"
+        rf"(?i)(?: ?[,.:!] ?(?:and )?(?:then )?| (?:and then|and|then|afterwards|after that),? )"
         rf"(?=(?:{courtesy},? ){{0,3}}(?:{place})?{lexicon.verbs()}(?![\w’'-]))"
         rf"| and (?=on (?:the )?[^ ,.][^,.]{{0,30}} (?:tab|page),? {lexicon.verbs()}(?![\w’'-]))"
         rf"|(?: ?, ?(?:and |then ){{0,2}}| and then | and | then )(?=(?:in|inside|within) (?:the )?[^ "
-        rf",.][^,.]{{0,40}}, ?(?:{courtesy} )?{lexicon.verbs()}(?![\w’'-]))",
-        re.IGNORECASE,
+        rf",.][^,.]{{0,40}}, ?(?:{courtesy} )?{lexicon.verbs()}(?![\w’'-]))"
     )
 
 
@@ -208,10 +204,10 @@ def _courtesy() -> tuple[re.Pattern[str], ...]:
     both = lexicon.either([*table["courtesy_before"], *table["courtesy_after"]])
     verbs = {lexicon.gerund(verb) for verb in [*lexicon.verb_list(), "have"]}
     return (
-        re.compile(rf"{lexicon.either(table['courtesy_before'])}(?![\w’'-])[, ]*(?=[^ ,])", re.IGNORECASE),
-        re.compile(rf"(?<=[^ ,])(?:,| )[, ]*{lexicon.either(table['courtesy_after'])}$", re.IGNORECASE),
-        re.compile(rf"{lexicon.either(table['courtesy_ing'])} (?P<verb>{lexicon.either(verbs)})\b", re.IGNORECASE),
-        re.compile(rf"{both}(?:[, ]+{both}){{0,4}}", re.IGNORECASE),
+        re.compile(rf"(?i){lexicon.either(table['courtesy_before'])}(?![\w’'-])[, ]*(?=[^ ,])"),
+        re.compile(rf"(?i)(?<=[^ ,])(?:,| )[, ]*{lexicon.either(table['courtesy_after'])}$"),
+        re.compile(rf"(?i){lexicon.either(table['courtesy_ing'])} (?P<verb>{lexicon.either(verbs)})\b"),
+        re.compile(rf"(?i){both}(?:[, ]+{both}){{0,4}}"),
     )
 
 
@@ -270,13 +266,12 @@ def _in_label(text: str, match: re.Match[str]) -> bool:
 @cache
 def _words() -> re.Pattern[str]:
     kinds = (f"(?P<{kind}>{entry['words']})" for kind, entry in load_config("grammar.toml")["refused"].items())
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(kinds)})(?![\w-])", re.IGNORECASE)
+    return re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(kinds)})(?![\w-])")
 
 
 @cache
 def _label_verb() -> re.Pattern[str]:
     return re.compile(
-        rf"(?:(?P<value>(?:choose|select|pick|(?:set|change|switch) .+? to))|{lexicon.label_verbs()})"
-        r"(?: (?:the|a|option|box|check ?box|called|named|labelled))* ",
-        re.IGNORECASE,
+        rf"(?i)(?:(?P<value>(?:choose|select|pick|(?:set|change|switch) .+? to))|{lexicon.label_verbs()})"
+        r"(?: (?:the|a|option|box|check ?box|called|named|labelled))* "
     )

@@ -21,10 +21,6 @@ Groups: TypeAlias = Mapping[str, str]
 Table: TypeAlias = Literal["phrases", "rules", "wishes"]
 
 _PIECE = re.compile(r"\((?P<one>[^()]*)\)|\[(?P<maybe>[^\[\]]*)\]|\{(?P<name>\w+)\}|(?P<word>\S+)")
-#: "for me", "for my eyes" at the end of a complaint.
-_FOR_WHOM = re.compile(
-    r" for (?:me|us|my (?:\w+ )?(?:eyes|taste|liking|hand|hands)|(?:a|an|my) \w+|him|her)$", re.IGNORECASE
-)
 #: Other wordings of "should": the panel should hide: "have the panel hide".
 _WANTS = r"(?:i want|i need|let|make|have|get|see that|make sure(?: that)?|ensure(?: that)?)"
 _WANTS_NOT = r"(?:i do not (?:want|like|need)|do not let|do not have|never let|never have)"
@@ -56,13 +52,12 @@ def wanted(text: str) -> str:
 
 
 def _spellings(text: str, quoted: list[str]) -> Iterable[str]:
-    """Return the wordings of a part as phrases have them: in full words, without "for me", with "i want"."""
+    """Return the wordings of a part as phrases have them: in full words, with "i want"."""
     spelled = quotes.show_names(text, quoted).replace("’", "'")
     for short, full in config()["in_full"].items():
         spelled = re.sub(short, full, spelled, flags=re.IGNORECASE)
     spelled = " ".join(spelled.split())
-    both = (spelled, _FOR_WHOM.sub("", spelled))
-    return dict.fromkeys(f" {one}" for wording in both for one in (wording, wanted(wording)))
+    return dict.fromkeys((f" {spelled}", f" {wanted(spelled)}"))
 
 
 def _meant(groups: dict[str, str], quoted: list[str]) -> defaultdict[str, str] | None:
@@ -157,7 +152,7 @@ _KINDS: Mapping[str, Callable[[str], str | None]] = {
 
 @cache
 def _want() -> re.Pattern[str]:
-    return re.compile(rf"^{lexicon.either(config()['wants']['words'])} (?=\S)", re.IGNORECASE)
+    return re.compile(rf"(?i)^{lexicon.either(config()['wants']['words'])} (?=\S)")
 
 
 @cache

@@ -12,12 +12,10 @@ from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.lexicon import ORDINALS
 from agent.literal.vocabulary.places import known_thing, panel_names
 
-_ORDINAL = re.compile(
-    rf"(?P<word>{lexicon.either(ORDINALS)}|(?P<digits>\d{{1,2}})(?:st|nd|rd|th)) (?P<rest>.+)", re.IGNORECASE
-)
-_FROM_END = re.compile(r" from the (?:(?P<start>left|top|start|beginning)|right|bottom|end)$", re.IGNORECASE)
+_ORDINAL = re.compile(rf"(?i)(?P<word>{lexicon.either(ORDINALS)}|(?P<digits>\d{{1,2}})(?:st|nd|rd|th)) (?P<rest>.+)")
+_FROM_END = re.compile(r"(?i) from the (?:(?P<start>left|top|start|beginning)|right|bottom|end)$")
 #: Names of the button that opens an application's menu.
-_MAIN_MENU = re.compile(r"(?:main|primary|app|application|hamburger) menu", re.IGNORECASE)
+_MAIN_MENU = re.compile(r"(?i)(?:main|primary|app|application|hamburger) menu")
 #: Nouns that can be counted but are no kind of control.
 _COUNTED = frozenset(
     ("file", "folder", "picture", "image", "photo", "wallpaper", "thumbnail", "theme", "choice", "line", "app")
@@ -26,43 +24,39 @@ _COUNTED = frozenset(
 _ARTICLE = re.compile(r"^(?:(?:on|at|onto|over|the|a|an|your|my|this|that|these|those|its) )+")
 _PRONOUNS = frozenset({"it", "this", "that", "this one", "that one", "them", "it all"})
 _IN = re.compile(
-    r"(?P<thing>.+) (?:in|inside|within|from|on(?= the | \x00| my )|at the (?:top|bottom) of|of(?= the [^\x00]+ "
+    r"(?i)(?P<thing>.+) (?:in|inside|within|from|on(?= the | \x00| my )|at the (?:top|bottom) of|of(?= the [^\x00]+ "
     r"(?:window|dialog|menu|page)$))"
-    r" (?P<place>\S.*)",
-    re.IGNORECASE,
+    r" (?P<place>\S.*)"
 )
-_OF = re.compile(r"(?P<thing>.+) of (?P<place>.+)", re.IGNORECASE)
-_OWNED = re.compile(r"(?P<place>[^\x00]+?)['’]s (?P<thing>.+)", re.IGNORECASE)
+_OF = re.compile(r"(?i)(?P<thing>.+) of (?P<place>.+)")
+_OWNED = re.compile(r"(?i)(?P<place>[^\x00]+?)['’]s (?P<thing>.+)")
 _UNDER = re.compile(
-    r"(?P<thing>.+) (?:under|below|beneath|underneath|next to|beside|near|to the (?:left|right) of) (?P<label>.+)",
-    re.IGNORECASE,
+    r"(?i)(?P<thing>.+) (?:under|below|beneath|underneath|next to|beside|near|to the (?:left|right) of) (?P<label>.+)"
 )
 _PLURAL = re.compile(r"(?<!s)s$")
 #: Suffixes of a known thing that are not part of its name.
-_SETTING = re.compile(r" (?:settings?|options?|feature|function)$", re.IGNORECASE)
+_SETTING = re.compile(r"(?i) (?:settings?|options?|feature|function)$")
 _BOX_OF = re.compile(
-    r"(?:check ?|tick ?)?box (?:next to|beside|for|of|called|named|labell?ed|that says) (?P<name>.+)", re.IGNORECASE
+    r"(?i)(?:check ?|tick ?)?box (?:next to|beside|for|of|called|named|labell?ed|that says) (?P<name>.+)"
 )
 _CALLED = r"(?:(?:called|named|labell?ed|titled|that says|saying|with the (?:name|label|text)) )"
 #: Names of desktops, which give no place.
 _DESKTOPS = frozenset(("gnome", "kde", "xfce", "mate", "cinnamon", "plasma", "system", "desktop"))
-_PREFERENCES = re.compile(r" (?:preferences|settings|options)$", re.IGNORECASE)
+_PREFERENCES = re.compile(r"(?i) (?:preferences|settings|options)$")
 #: Names of the sidebar, as in file managers.
-_SIDE = re.compile(r"(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)", re.IGNORECASE)
+_SIDE = re.compile(r"(?i)(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)")
 _HERE = frozenset(
     "window dialog dialogue list page menu view group app application program screen here left right middle".split()  # noqa: SIM905
 )
 #: A clause that only gives an opinion: "my machine is slow". "The compositor is off" may be a wish.
 _COMMENT = re.compile(
-    r"(?:it|that|this|(?:my|the) \w+)(?: is| are|['’]s) (?:(?:too|so|very|really|much) )*"
-    r"(?!on$|off$|\w+(?:ed|en)$)[a-z]+",
-    re.IGNORECASE,
+    r"(?i)(?:it|that|this|(?:my|the) \w+)(?: is| are|['’]s) (?:(?:too|so|very|really|much) )*"
+    r"(?!on$|off$|\w+(?:ed|en)$)[a-z]+"
 )
 #: How a clause begins: with a pronoun, or with a noun and a verb of being or having.
 _SAYS = re.compile(
-    r"(?:i|you|we|he|she|they|it)(?:['’]\w+)? |(?:it|that|there|this|how|why)['’]s "
-    r"|(?:how|why|whether|because) |[^\x00]*\b(?:is|are|was|were|has been|have been) ",
-    re.IGNORECASE,
+    r"(?i)(?:i|you|we|he|she|they|it)(?:['’]\w+)? |(?:it|that|there|this|how|why)['’]s "
+    r"|(?:how|why|whether|because) |[^\x00]*\b(?:is|are|was|were|has been|have been) "
 )
 
 

@@ -10,7 +10,7 @@ from foundation.configs import config_names, load_config
 
 #: Words of the grammar. A name that contains one must be hidden before the sentence is parsed.
 _RISKY = re.compile(
-    r"\b(?:and|then|if|when|while|until|without|not|don't|never|all|every|any|in|on|to|or|of|from|with|before)\b", re.I
+    r"(?i)\b(?:and|then|if|when|while|until|without|not|don't|never|all|every|any|in|on|to|or|of|from|with|before)\b"
 )
 
 _FIRST_TO_LAST = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -59,7 +59,7 @@ def verb_list() -> tuple[str, ...]:
 @cache
 def beginnings() -> re.Pattern[str]:
     """Return a regular expression for the first word of an instruction, also of a negative one ("don't")."""
-    return re.compile(rf"(?:{verbs()}|do not|don['’]?t|never)(?![\w’'-])", re.IGNORECASE)
+    return re.compile(rf"(?i)(?:{verbs()}|do not|don['’]?t|never)(?![\w’'-])")
 
 
 def is_risky(name: str) -> bool:
@@ -84,7 +84,7 @@ def names() -> re.Pattern[str]:
         if desktop != "things":
             known.update(_labels(load_config(f"places/{desktop}.toml")))
     risky = (name for name in known if " " in name and _RISKY.search(name))
-    return re.compile(rf"(?<!\w){either(risky)}(?!\w)", re.IGNORECASE)
+    return re.compile(rf"(?i)(?<!\w){either(risky)}(?!\w)")
 
 
 def _labels(table: Mapping[str, Any]) -> Iterable[str]:

@@ -29,8 +29,7 @@ NUMBER = rf"(?:{_DIGITS}|{_IN_WORDS})(?![\w])"
 #: Words after a number that make it larger.
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _NUMBER = re.compile(
-    rf"(?P<number>{_DIGITS}|{_IN_WORDS})(?:\s?(?P<scale>{either(_SCALES)}))?(?P<unit>\s?%|\s?[a-zA-Zµ°]{{1,14}})?",
-    re.IGNORECASE,
+    rf"(?i)(?P<number>{_DIGITS}|{_IN_WORDS})(?:\s?(?P<scale>{either(_SCALES)}))?(?P<unit>\s?%|\s?[a-zA-Zµ°]{{1,14}})?"
 )
 #: Seconds of the units of time.
 _TIMES = {"ms": 0.001, "msec": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60,
@@ -152,10 +151,9 @@ def expression_of(text: str) -> str | None:
 _SIGN = r"(?:plus|minus|times|over|less|divided|multiplied|[-+*/×÷])"
 #: Sums that can be read in several ways: clock times, percentages of something, two operations in words.
 _UNCLEAR = re.compile(
-    rf"\d:\d\d|\d ?(?:%|percent) (?:plus|minus|to|[-+])|\b(?:half|third|quarter|double|twice|triple)\b.* {_SIGN} "
+    rf"(?i)\d:\d\d|\d ?(?:%|percent) (?:plus|minus|to|[-+])|\b(?:half|third|quarter|double|twice|triple)\b.* {_SIGN} "
     rf"|\b(?:multiply|divide|add|subtract|sum|product|quotient|difference)\b.* {_SIGN} "
-    rf"|{_SIGN}.* and .*{_SIGN}",
-    re.IGNORECASE,
+    rf"|{_SIGN}.* and .*{_SIGN}"
 )
 #: Limits that keep a calculation short: digits of a number, exponent.
 _MOST_DIGITS, _LARGEST_POWER = 40, 200

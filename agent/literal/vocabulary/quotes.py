@@ -17,9 +17,9 @@ def _closing(ends: str) -> re.Pattern[str]:
 _CLOSING = {mark: _closing(ends) for mark, ends in _PAIRS.items()}
 _MARK = re.compile("[\x00\x01](\\d+)[\x00\x01]")
 #: The text before a part of an instruction.
-_BEGINS = re.compile(r"(?:^|[,.;:!?\n]|\b(?:and|then|but|please|to))\s*$", re.IGNORECASE)
-_SWITCHES = re.compile(r"\b(?:turn|switch|toggle|put|flip)\s*$", re.IGNORECASE)
-_ON_OFF = re.compile(r"(?:on|off)\b", re.IGNORECASE)
+_BEGINS = re.compile(r"(?i)(?:^|[,.;:!?\n]|\b(?:and|then|but|please|to))\s*$")
+_SWITCHES = re.compile(r"(?i)\b(?:turn|switch|toggle|put|flip)\s*$")
+_ON_OFF = re.compile(r"(?i)(?:on|off)\b")
 #: A text of one hidden quotation or name and nothing else.
 _ONE = re.compile("\\s*([\x00\x01])(\\d+)\\1\\s*")
 

@@ -46,24 +46,20 @@ def labels_in(label: str, desktop: Desktop, languages: Sequence[str]) -> tuple[s
     wanted = _bare(label)
     catalogues = (*_catalogues(desktop, tuple(languages)), _theme_names(tuple(languages)))
     found = [text for catalogue in catalogues for text in catalogue.get(wanted, ())]
-    found += (text for one in _composed(desktop, tuple(languages)) for text in one.translations(label))
+    found += _around_other_texts(label, desktop, tuple(languages))
     return tuple(dict.fromkeys([label, *found]))[: 1 + _MOST_TRANSLATIONS]
 
 
-@dataclass(frozen=True, slots=True)
-class _Composed:
-    """A message with places for other texts, such as a file's name in a title: 'Rename "%s"'."""
+def _around_other_texts(label: str, desktop: Desktop, languages: tuple[str, ...]) -> Iterator[str]:
+    """Yield the translations of a label that is a message with places for other texts: 'Rename "a.txt"'.
 
-    pattern: re.Pattern[str]
-    loose: str  # the message with a star in each place
-    shown: Sequence[str]  # its translations
-
-    def translations(self, label: str) -> Iterator[str]:
-        """Yield the translations of a label that is this message; a star of the label stands for any text."""
-        if found := self.pattern.fullmatch(label):
-            yield from (_filled(text, found.groups()) for text in self.shown)
-        elif "*" in label and fnmatchcase(self.loose, label.casefold()):
-            yield from (_filled(text, ()) for text in self.shown)
+    A star of the label stands for any text.
+    """
+    for pattern, loose, shown in _composed(desktop, languages):
+        if found := pattern.fullmatch(label):
+            yield from (_filled(text, found.groups()) for text in shown)
+        elif "*" in label and fnmatchcase(loose, label.casefold()):
+            yield from (_filled(text, ()) for text in shown)
 
 
 def _filled(message: str, texts: Sequence[str]) -> str:
@@ -73,7 +69,8 @@ def _filled(message: str, texts: Sequence[str]) -> str:
 
 
 @cache
-def _composed(desktop: Desktop, languages: tuple[str, ...]) -> tuple[_Composed, ...]:
+def _composed(desktop: Desktop, languages: tuple[str, ...]) -> list[tuple[re.Pattern[str], str, Sequence[str]]]:
+    """Return the messages with places: as a pattern, with a star in each place, and their translations."""
     found = []
     for catalogue in _catalogues(desktop, languages):
         for message, shown in catalogue.items():
@@ -81,8 +78,8 @@ def _composed(desktop: Desktop, languages: tuple[str, ...]) -> tuple[_Composed, 
             if len(literal) < 2 or sum(map(str.isalpha, "".join(literal))) < _LEAST_LETTERS:
                 continue
             pattern = re.compile("(.+)".join(map(re.escape, literal)), re.IGNORECASE)
-            found.append(_Composed(pattern, _PLACE.sub("*", message), shown))
-    return tuple(found)
+            found.append((pattern, _PLACE.sub("*", message), shown))
+    return found
 
 
 def application_names(desktop_file: str, languages: Sequence[str]) -> tuple[str, ...]:

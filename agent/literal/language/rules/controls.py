@@ -17,15 +17,13 @@ _ON = frozenset(
     "on enable activate check tick enabled activated checked ticked active true yes shown visible".split()  # noqa: SIM905
 )
 _TEXT_FIELDS = re.compile(
-    r"\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|user ?name|file ?name|value)$",
-    re.IGNORECASE,
+    r"(?i)\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|username|filename|value)$"
 )
 #: Words of another switch's state in a name.
 _STATE = re.compile(r"^(?:on|off|>) |(?<!turn)(?<!turns)(?<!turned)(?<!switch)(?<!log)(?<!sign) (?:on|off)(?: and)?$")
 #: Things that no single setting makes faster or better.
 _MACHINES = re.compile(
-    r"(?:computer|pc|laptop|machine|system|internet|network|connection|wifi|desktop|it all|life|work|day)",
-    re.IGNORECASE,
+    r"(?i)(?:computer|pc|laptop|machine|system|internet|network|connection|wifi|desktop|it all|life|work|day)"
 )
 
 
@@ -85,9 +83,7 @@ def _click_path(part: Part, match: Groups) -> list[Goal]:
 def _choose(part: Part, match: Groups) -> list[Goal] | None:
     """ "choose Daloa in Style" is a choice; "choose Save in the File menu" is a click."""
     if re.search(
-        r" (?:tab|menu|page|window|dialog|toolbar|section|list|panel)$| (?:under|below|next to) ",
-        match["control"],
-        re.I,
+        r"(?i) (?:tab|menu|page|window|dialog|toolbar|section|list|panel)$| (?:under|below|next to) ", match["control"]
     ):
         return None
     if read_target(part, match["value"], places=False).role or split_list(match["value"])[0] != [match["value"]]:

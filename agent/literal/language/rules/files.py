@@ -16,31 +16,26 @@ _SURELY_A_FILE = re.compile(r"\x00\d+\x00|\S*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{
 _IT = ("it", "this", "that")
 #: Names that mean any text editor, with an empty page.
 _ANY_EDITOR = re.compile(
-    r"(?:(?:new |blank |empty )?(?:document|file|text file)|(?:new )?notes?|(?:text )?editor)?", re.IGNORECASE
+    r"(?i)(?:(?:new |blank |empty )?(?:document|file|text file)|(?:new )?notes?|(?:text )?editor)?"
 )
-_ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
+_ARTICLE = re.compile(r"(?i)^(?:(?:the|a|an|my|this|that) )+")
 #: Words that begin a place or time, not a folder's name.
-_NO_NAME = re.compile(
-    r"(?:in|inside|within|on|under|at|for|of|with|and|like|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
-)
+_NO_NAME = re.compile(r"(?i)(?:in|inside|within|on|under|at|for|of|with|and|like|to|from|there|somewhere|here)(?: |$)")
 #: Words that are rare in unquoted names and usually give a place, a manner or another action, or begin a description.
 _SAYS_MORE = re.compile(
-    r"(?-i:^(?:the|an?|another|some|any|same|its|their|this|that|these|those|one of|something) \S)"
+    r"(?i)(?-i:^(?:the|an?|another|some|any|same|its|their|this|that|these|those|one of|something) \S)"
     r"|(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
     r"|it|my|your|where|which|that|because|and)(?:\s|$)|[,*?]"
-    r"|\b(?:no wait|sorry|oops|i mean|replacing|upper ?case|lower ?case|today)\b|^(?:called|named)$",
-    re.IGNORECASE,
+    r"|\b(?:no wait|sorry|oops|i mean|replacing|upper ?case|lower ?case|today)\b|^(?:called|named)$"
 )
 #: Folders, formats and manners after "save as" and "save to", which are no names.
 _NO_FILE = re.compile(
-    r"documents|downloads|pictures|music|videos|desktop|home|usual|always|pdf|(?:plain )?text|html|csv|png|jpe?g|odt|"
-    r"docx|utf-?8|template|default|new|copy|(?:a |the )?draft no .+",
-    re.IGNORECASE,
+    r"(?i)documents|downloads|pictures|music|videos|desktop|home|usual|always|pdf|(?:plain )?text|html|csv|png|jpe?g|"
+    r"odt|docx|utf-?8|template|default|new|copy|(?:a |the )?draft no .+"
 )
 _VAGUE = re.compile(
-    r"(?:.*\b)?(?:files|folders|things?|stuff|contents?|documents|pictures|downloads|data|junk|disk|junk files|home|"
-    r"system)",
-    re.IGNORECASE,
+    r"(?i)(?:.*\b)?(?:files|folders|things?|stuff|contents?|documents|pictures|downloads|data|junk|disk|junk files|"
+    r"home|system)"
 )
 
 
@@ -120,9 +115,7 @@ def _save(part: Part, match: Groups) -> list[Goal]:
 
 def _calculate(part: Part, match: Groups) -> list[Goal] | None:
     what, calculator = match["what"], ""
-    if found := re.fullmatch(
-        r"(?P<what>.+) (?:in|with|using|on) (?:the |a |my )?(?P<calculator>.+)", what, re.IGNORECASE
-    ):
+    if found := re.fullmatch(r"(?i)(?P<what>.+) (?:in|with|using|on) (?:the |a |my )?(?P<calculator>.+)", what):
         what, calculator = found["what"], part.shown(found["calculator"])
     expression = expression_of(part.shown(what))
     if expression is None:

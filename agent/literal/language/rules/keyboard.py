@@ -14,12 +14,11 @@ from agent.literal.vocabulary.places import known_thing, panel_names
 
 _MOST_SECONDS = 60.0
 #: Verbs that are followed by literal text.
-_WRITING = re.compile(r"(?:write|type|enter)\b|.+: ?", re.IGNORECASE)
+_WRITING = re.compile(r"(?i)(?:write|type|enter)\b|.+: ?")
 _TIMES = {"once": 1, "twice": 2, "thrice": 3}
 _COUNT = re.compile(
-    r" (?:(?P<word>once|twice|thrice)"
-    r"|(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten) ?(?:times|x))$",
-    re.IGNORECASE,
+    r"(?i) (?:(?P<word>once|twice|thrice)"
+    r"|(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten) ?(?:times|x))$"
 )
 _MOST_TIMES = 20
 _ENTERED = frozenset({"documents", "downloads", "pictures", "music", "videos", "desktop", "home"})
@@ -55,9 +54,7 @@ def _held(part: Part, text: str) -> tuple[str, ...] | None:
 def _press_one(part: Part, item: str) -> list[Goal]:
     name = part.shown(item)
     bare = re.sub(r"^(?:(?:on|the) )*| keys?$", "", name, flags=re.IGNORECASE).strip()
-    bare = re.sub(
-        r"^key (?=\S)|^(?:key combination|shortcut|keyboard shortcut|keys|key) ", "", bare, flags=re.IGNORECASE
-    )
+    bare = re.sub(r"(?i)^key (?=\S)|^(?:key combination|shortcut|keyboard shortcut|keys|key) ", "", bare)
     if not re.search(r"\bbutton$", name, re.IGNORECASE):
         try:
             keys = () if bare.casefold() in _LABELS and not name.endswith(" key") else chord(bare)

@@ -26,35 +26,29 @@ _KINDS: dict[str, _Kind] = {
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
 #: A web page by its address. A host alone counts only if the sentence calls it a page or names the browser.
 _PAGE = re.compile(
-    r"(?P<called>(?:web ?)?(?:site|page|address) )?(?:(?P<sure>(?:https?://|www\.)\S+)"
-    r"|(?P<host>[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?))",
-    re.IGNORECASE,
+    r"(?i)(?P<called>(?:web ?)?(?:site|page|address) )?(?:(?P<sure>(?:https?://|www\.)\S+)"
+    r"|(?P<host>[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?))"
 )
 #: A file's kind before its name: "the picture sunset.png".
 _KIND_OF_FILE = re.compile(
-    r"(?:text |pdf |word |image |music |sound |log )?(?:file|picture|image|photo|photograph|screenshot|drawing|song|"
-    r"track|recording|video|movie|film|clip|pdf|document|spreadsheet|presentation|slides|script|notes?|letter|book) "
-    r"(?:called |named )?(?P<name>.+)",
-    re.IGNORECASE,
+    r"(?i)(?:text |pdf |word |image |music |sound |log )?(?:file|picture|image|photo|photograph|screenshot|drawing|"
+    r"song|track|recording|video|movie|film|clip|pdf|document|spreadsheet|presentation|slides|script|notes?|letter|"
+    r"book) (?:called |named )?(?P<name>.+)"
 )
 #: The folder of a file.
 _IN_FOLDER = re.compile(
-    r" (?:in|inside|within|from) (?:.+ (?:folder|directory)"
-    r"|(?:the |my )?(?:documents|downloads|pictures|music|videos|desktop|templates|public|home))$",
-    re.IGNORECASE,
+    r"(?i) (?:in|inside|within|from) (?:.+ (?:folder|directory)"
+    r"|(?:the |my )?(?:documents|downloads|pictures|music|videos|desktop|templates|public|home))$"
 )
-_GENERIC = re.compile(r"(?:file|folder|application|app|program|window|something|it all|stuff|things?)s?", re.IGNORECASE)
+_GENERIC = re.compile(r"(?i)(?:file|folder|application|app|program|window|something|it all|stuff|things?)s?")
 #: "Settings > Power": things to open one after the other.
 _PATH = re.compile(r" (?:>|→|->|▸|»|/) ")
 #: Shell commands, which are not opened.
-_COMMAND = re.compile(
-    r"[|;<>$]|&&|^(?:sudo|rm|bash|sh|curl|wget)\b|^(?:the )?(?:command|script|following)\b", re.IGNORECASE
-)
+_COMMAND = re.compile(r"(?i)[|;<>$]|&&|^(?:sudo|rm|bash|sh|curl|wget)\b|^(?:the )?(?:command|script|following)\b")
 _FRONT = re.compile(
-    r"(?:it|this|that)(?: one)?|(?:(?:this|that|the|current|active|front|open) )*"
+    r"(?i)(?:it|this|that)(?: one)?|(?:(?:this|that|the|current|active|front|open) )*"
     r"(?:(?:window|dialog|dialogue|box|message|popup)(?: (?!$)|(?= in| at| on|$)))+(?: ?(?:in|at the) front| ?on top)?"
-    r"|the (?:current|active|front|open) one",
-    re.IGNORECASE,
+    r"|the (?:current|active|front|open) one"
 )
 
 
@@ -63,9 +57,7 @@ def _open(part: Part, match: Groups) -> list[Goal]:
     found = re.fullmatch(r"(?P<what>.+) (?:with|using|in|inside|within|from) (?P<place>.+)", what, re.IGNORECASE)
     if found is not None and not _IN_FOLDER.search(what):
         what, place = found["what"], place_name(part, found["place"])
-    if found := re.fullmatch(
-        r"(?P<what>.+) (?:in|from) (?:the |my )?(?P<folder>.+?)(?: folder| directory)?", what, re.IGNORECASE
-    ):
+    if found := re.fullmatch(r"(?i)(?P<what>.+) (?:in|from) (?:the |my )?(?P<folder>.+?)(?: folder| directory)?", what):
         file = _open_one(part, found["what"], place)
         if isinstance(file, Open) and file.kind == "file":
             return [Open(f"{part.shown(found['folder'])}/{file.name}", "file", place)]
@@ -83,9 +75,7 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     bare = re.sub(r"^(?:(?:the|a|an|my|your|new|me|another) )+", "", text, flags=re.IGNORECASE)
     if (counted := read_target(part, text, places=False)).ordinal and not counted.role:
         return Click(counted, count=2)
-    if re.search(
-        r"(?:^| )(?:menu|tab|drop-?down|combo ?box|link|page|tab page)$|^(?:tab|(?-i:menu)) ", bare, re.IGNORECASE
-    ):
+    if re.search(r"(?i)(?:^| )(?:menu|tab|drop-?down|combo ?box|link|page|tab page)$|^(?:tab|(?-i:menu)) ", bare):
         target = read_target(part, text)
         return Click(target if not place else Target(target.name, target.role, target.ordinal, inside=place))
     shown = part.shown(bare)
@@ -133,9 +123,7 @@ def _get(part: Part, match: Groups) -> list[Goal] | None:
     """ "get me the file manager", "I need a terminal": only for things that can be opened or switched."""
     what = match["what"]
     name = part.shown(re.sub(r"^(?:the|a|an|my|some) ", "", what, flags=re.IGNORECASE))
-    if name.casefold() in lexicon.applications() or re.search(
-        rf" (?:{_APPLICATION}|folder|{_SETTINGS})$", name, re.IGNORECASE
-    ):
+    if name.casefold() in lexicon.applications() or re.search(rf"(?i) (?:{_APPLICATION}|folder|{_SETTINGS})$", name):
         return _open(part, match)
     return [Toggle(read_target(part, what), on=True)] if is_switch(name) else None
 
