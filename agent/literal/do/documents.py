@@ -12,8 +12,6 @@ from agent.screen.outline import Element, ShownWindow
 
 #: The desktop's message if several files have the name (`agent.desktop.apps.files`).
 _SEVERAL = re.compile(r"several are called .*?: (.+)")
-#: Application names of plain text editors.
-_EDITORS = re.compile(r"(?i)mousepad|text-?editor|gedit|pluma|xed|kwrite|kate|leafpad|l3afpad|featherpad|notepad")
 _PAGES = frozenset({"text", "document text", "paragraph", "terminal"})
 #: Most characters of a text to change: the tree reports the first thousand.
 _MOST_REPLACED = 900
@@ -146,8 +144,9 @@ def replace_text(now: Now, goal: ReplaceText) -> Pursuit:
 
 def _to_empty_page(now: Now, editor: str) -> Steps[None]:
     """Bring an empty page of an editor to the front."""
-    if _page(now) is None and not _editor_is_in_front(now):
-        yield from opened(Step.start(f"Open the {editor}.", editor), lambda: _editor_is_in_front(now), editor)
+    if now.scene.front_of_kind("text editor") is None:
+        shown = lambda: now.scene.front_of_kind("text editor")  # noqa: E731
+        yield from opened(Step.start(f"Open the {editor}.", editor), shown, editor)
         yield from seen(lambda: _page(now), "A page to write on", 1)
 
     def empty_page() -> bool:
@@ -195,15 +194,10 @@ def _why_not(now: Now, name: str, acted: Move) -> str:
 
 def _page(now: Now) -> Element | None:
     """Return the text page of the editor in front; None if no editor is in front."""
-    if not _editor_is_in_front(now):
+    if now.scene.front_of_kind("text editor") is None:
         return None
     pages = [one for one in now.scene.shown(_PAGES, without="") if "editable" in one.states and one.box.height > 60]
     return max(pages, key=lambda one: one.box.width * one.box.height, default=None)
-
-
-def _editor_is_in_front(now: Now) -> bool:
-    front = now.scene.front
-    return front is not None and _EDITORS.search(front.app) is not None
 
 
 def _has_text(page: Element | None, text: str) -> bool:

@@ -29,10 +29,7 @@ from agent.literal.do.documents import (
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, StuckError, opened, surely
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import MakeFolder, Open, Rename, Transfer, Trash
-from agent.screen.outline import ShownWindow
 
-#: Application names of file managers.
-_FILE_MANAGERS = re.compile(r"(?i)thunar|nautilus|caja|nemo|dolphin|pcmanfm")
 #: Separator between the folder and the program's name in titles.
 _PROGRAM = re.compile(r"\s+[-–—]\s+")
 _ITEMS = frozenset({"icon", "table cell", "table row", "tree item", "canvas"})
@@ -78,7 +75,7 @@ def enter_folder(now: Now, name: str) -> Steps[Done | None]:
 
     A click would only select it. None if there is no such folder, or no file manager in front.
     """
-    if _file_manager(now) is None:
+    if now.scene.front_of_kind("file manager") is None:
         return None
     if not _lists(now, name):
         try:
@@ -92,7 +89,7 @@ def enter_folder(now: Now, name: str) -> Steps[Done | None]:
     yield Step.press(f"“{name}” is selected: open it.", "enter", main=True)
 
     def is_open() -> Done | None:
-        front = _file_manager(now)
+        front = now.scene.front_of_kind("file manager")
         shown = front is not None and names_it(front.title, name)
         return Done(f"“{name}” is open: the window “{_front_title(now)}” is in front") if shown else None
 
@@ -146,7 +143,7 @@ def transfer(now: Now, goal: Transfer) -> Pursuit:
     """Move or copy something into another folder, by the file manager's clipboard."""
     parent, name = _split(goal.name, goal.where)
     folder = last_name(goal.to)
-    if _file_manager(now) is None:  # first, so that nothing is copied if the folder is missing
+    if now.scene.front_of_kind("file manager") is None:  # first, so that nothing is copied if the folder is missing
         yield from _to_folder(now, goal.to)
         yield from () if parent else _open_holder(now, name)
     yield from _select(now, name, parent)
@@ -177,12 +174,6 @@ def _is_name(name: str) -> bool:
     return bool(name) and "/" not in name and name not in (".", "..") and name.isprintable()
 
 
-def _file_manager(now: Now) -> ShownWindow | None:
-    """Return the front window if it is a file manager's."""
-    front = now.scene.front
-    return front if front is not None and _FILE_MANAGERS.search(front.app) else None
-
-
 def _front_title(now: Now) -> str:
     front = now.scene.front
     return front.title if front is not None else ""
@@ -192,12 +183,12 @@ def _to_folder(now: Now, folder: str, *, anywhere: bool = False) -> Steps[None]:
     """Bring a folder to the front in the file manager. `anywhere`: accept any folder in front."""
 
     def in_front() -> bool:
-        window = _file_manager(now)
+        window = now.scene.front_of_kind("file manager")
         if window is None or anywhere:
             return window is not None
         return any(names_it(window.title, one) for one in now.names.of(last_name(folder)))
 
-    arrived = lambda: in_front() or (folder == "~" and _file_manager(now) is not None)  # noqa: E731
+    arrived = lambda: in_front() or (folder == "~" and now.scene.front_of_kind("file manager") is not None)  # noqa: E731
     if not in_front():
         yield from opened(open_step(folder, folder=True), arrived, folder)
 
@@ -208,7 +199,7 @@ def _select(now: Now, name: str, parent: str) -> Steps[None]:
         raise StuckError(f"“{name}” cannot be the name of a file or folder.")
     if parent:
         yield from _to_folder(now, parent)
-    elif _file_manager(now) is None:
+    elif now.scene.front_of_kind("file manager") is None:
         yield from _open_holder(now, name)
     pattern, failed = _pattern(name), f"I could not select “{name}”."
     yield Step.press("Select by name.", "ctrl+s")
@@ -232,7 +223,7 @@ def _open_holder(now: Now, name: str) -> Steps[None]:
     if attempt.failure is not None:
         raise StuckError(f"I found nothing called “{name}”: {attempt.failure.replace(f'./{name}/..', name)}.")
     failed = f"I opened the folder of “{name}”, but it did not come to the front."
-    came = lambda: _file_manager(now) if _front_title(now) != before else None  # noqa: E731
+    came = lambda: now.scene.front_of_kind("file manager") if _front_title(now) != before else None  # noqa: E731
     yield from surely(came, "The folder is not to be seen yet: wait.", failed, _MOST_WAITS)
 
 

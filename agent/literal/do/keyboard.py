@@ -27,8 +27,6 @@ _ONE_LINE_FIELDS = ("search", "find", "filter", "suchen", "suche", "address", "l
 #: From this many letters, a text counts as shown if this share of them matches, in per cent: OCR misreads some.
 _LONG, _READ_ALIKE = 12, 80.0
 _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
-#: Application names of calculators.
-_CALCULATORS = re.compile(r"(?i)calc|galculator")
 #: A number as a calculator shows it.
 _NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
 
@@ -329,9 +327,10 @@ def calculate(now: Now, goal: Calculate) -> Pursuit:
     result = value_of(signs)
     if result is None or len(signs) > _MOST_SIGNS:
         raise StuckError(f"I cannot calculate “{goal.expression[:60]}”: I know numbers, + - * / ^ and brackets.")
-    if not _is_in_front(now):
+    if now.scene.front_of_kind("calculator") is None:
         name = goal.calculator or "calculator"
-        yield from opened(Step.start(f"Open the {name}.", name), lambda: _is_in_front(now), name)
+        shown = lambda: now.scene.front_of_kind("calculator")  # noqa: E731
+        yield from opened(Step.start(f"Open the {name}.", name), shown, name)
     cleared = yield Step.press("Clear the calculator.", "escape")
     for sign in signs:  # the keypad's decimal key enters the separator of the desktop's language
         yield Step.press(f"Enter {sign}.", "kp_decimal" if sign == "." else sign)
@@ -353,11 +352,6 @@ def calculate(now: Now, goal: Calculate) -> Pursuit:
         return done
     shows = "; ".join(dict.fromkeys(" ".join(shown.split())[:40] for _, shown in _shown_texts(now.scene)[:3]))
     raise StuckError(f"I entered {goal.expression}, but the calculator does not show the result. It shows: {shows}.")
-
-
-def _is_in_front(now: Now) -> bool:
-    front = now.scene.front
-    return front is not None and _CALCULATORS.search(front.app) is not None
 
 
 def _shown_texts(scene: Scene) -> list[tuple[Element, str]]:

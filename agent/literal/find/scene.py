@@ -213,6 +213,10 @@ class Scene:
         wanted = plain(name)
         return next((one for one in self.windows if _program(one) == wanted or _is_of_kind(one, wanted)), None)
 
+    def front_of_kind(self, kind: str) -> ShownWindow | None:
+        """Return the front window if its application is of a kind, such as "text editor"."""
+        return self.front if self.front is not None and _is_of_kind(self.front, kind) else None
+
     @cached_property
     def menu_is_open(self) -> bool:
         """Whether a menu is open and shows its items. OCR words do not count as items."""
