@@ -4,7 +4,6 @@ Choices are in combo boxes, lists, trees, tables, groups of radio buttons and me
 """
 
 import re
-from collections.abc import Collection
 from dataclasses import replace
 
 from agent.literal.do.folders import enter_folder
@@ -207,11 +206,11 @@ def choose(now: Now, goal: Choose) -> OrGoal:
         is_longer = whole and whole.casefold() != goal.control.name.casefold()
         if is_longer and now.finder.best(Target(whole), _BUTTONS) is not None:
             return Click(Target(whole))
-        combo = yield from _find(now, goal.control, place, COMBOS)
+        combo = yield from now.first(targets_of(goal.control, place), COMBOS)
         if combo is not None:
             shown = Already(f"{describe_target(goal.control)} shows “{goal.value}” already")
             return shown if _shows(now, combo, goal.value) else combo
-        if (yield from _find(now, goal.control, None, {"menu"})) is not None:
+        if (yield from now.the(goal.control, {"menu"})) is not None:
             return Click(Target(goal.value, role="menu item", inside=goal.control.name))
         if (other := (yield from _other_kind(now, goal, place))) is not None:
             return other
@@ -239,21 +238,14 @@ def choose(now: Now, goal: Choose) -> OrGoal:
     return (yield from _chosen_since(now, goal, attempt, place))
 
 
-def _find(now: Now, control: Target, place: Place | None, roles: Collection[str]) -> Steps[Element | None]:
-    for target in targets_of(control, place):
-        if (found := (yield from now.the(target, roles))) is not None:
-            return found
-    return None
-
-
 def _other_kind(now: Now, goal: Choose, place: Place | None) -> Steps[SetValue | Type | None]:
     """Return another goal if the control takes a number or a text."""
-    if (yield from _find(now, goal.control, place, AMOUNTS)) is not None:
+    if (yield from now.first(targets_of(goal.control, place), AMOUNTS)) is not None:
         number = re.fullmatch(r"(-?\d+(?:[.,]\d+)?)\s*(\S{0,3})", goal.value.strip())
         if number is None:
             raise StuckError(f"{describe_target(goal.control)} takes a number, and “{goal.value}” is none.")
         return SetValue(goal.control, float(number[1].replace(",", ".")), number[2])
-    if (yield from _find(now, goal.control, place, FIELDS)) is not None:
+    if (yield from now.first(targets_of(goal.control, place), FIELDS)) is not None:
         return Type(goal.value, into=goal.control, replace=True)
     return None
 
@@ -274,9 +266,8 @@ def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Ste
     window = now.scene.front
     if window is not None and any(fit_of(window.title, name) >= WHOLE for name in names):
         ways.append(Target(goal.value))
-    for way in ways:
-        if (found := (yield from now.the(way, _BUTTONS))) is not None:
-            return found
+    if (found := (yield from now.first(ways, _BUTTONS))) is not None:
+        return found
     shown = [now.finder.best(way, TEXTS) for way in ways]  # OCR text without an element
     return next((one for one in shown if one is not None and one.source == "words"), None)
 
@@ -295,7 +286,7 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
     old = [(one.name, one.box, one.role) for one in opening.scene.elements]
     waits, scroll, scrolls = 0, None, 0
     while True:
-        box = yield from _find(now, goal.control, place, COMBOS)
+        box = yield from now.first(targets_of(goal.control, place), COMBOS)
         if box is not None and _shows(now, box, goal.value):
             return Already(f"{words} shows “{goal.value}” already")
         for one in now.finder.all(Target(goal.value), _OPTIONS):
@@ -321,7 +312,7 @@ def _chosen_since(now: Now, goal: Choose, attempt: Move, place: Place | None) ->
     words = describe_target(goal.control)
     for left in range(_MOST_WAITS + 1, -1, -1):
         changes = now.effects_of(attempt).changes[:2]
-        combo = yield from _find(now, goal.control, place, COMBOS)
+        combo = yield from now.first(targets_of(goal.control, place), COMBOS)
         if combo is not None and _shows(now, combo, goal.value):
             return Done("; ".join((f"{words} shows “{goal.value}”", *changes)))
         if combo is None:

@@ -232,9 +232,8 @@ def _text_changed(now: Now, typed: Move) -> tuple[str, str] | None:
 
 def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | None]:
     """Return the field of that name. A search field may have no name."""
-    for target in targets:
-        if (found := (yield from now.the(target, _TAKES_TEXT))) is not None:
-            return found
+    if (found := (yield from now.first(targets, _TAKES_TEXT))) is not None:
+        return found
     front = [one for one in now.scene.shown(FIELDS - {"paragraph"}) if one.trusted]
     front = [one for one in front if one.role != "text" or "editable" in one.states]
     front.sort(key=lambda one: -one.box.width * one.box.height)

@@ -5,7 +5,7 @@ the evidence that the goal is reached. It raises StuckError if it cannot be reac
 """
 
 import re
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -172,6 +172,13 @@ class Now:
         answered = self.answer is not None
         at = yield from self.pick(target.name, [self.finder.where(one.element) for one in rivals])
         return rivals[at].element if answered else (yield from self.the(target, roles, least))
+
+    def first(self, targets: Iterable[Target], roles: Collection[str], least: float = WHOLE) -> Steps[Element | None]:
+        """Find the thing that the first of several targets means; see `the`."""
+        for target in targets:
+            if (found := (yield from self.the(target, roles, least))) is not None:
+                return found
+        return None
 
     def pick(self, name: str, choices: Sequence[str]) -> Steps[int]:
         """Ask which of several things is meant, unless the person was asked before; return its index.

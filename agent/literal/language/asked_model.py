@@ -18,7 +18,7 @@ from agent.core.keys import UnknownKeyError, chord
 from agent.families.base import ParseFailure
 from agent.families.shared.answer_parts import as_text, split_thought
 from agent.families.shared.lenient_json import first_object
-from agent.literal.goals import QUOTED, SAID, Goal, Press, Question, Reading, Sayable, Target
+from agent.literal.goals import QUOTED, Goal, Press, Question, Reading, Sayable, Target
 from agent.literal.language.grammar import check_secrets
 from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, check_final
 from agent.literal.vocabulary.quotes import hide_quotes
@@ -141,7 +141,10 @@ def _read_goals(answer: str, instruction: str) -> list[Goal]:
     except ValidationError as error:
         raise BadReadingError(f"it is not of the form that was asked for ({error.errors()[0]['msg']})") from error
     goals: list[Goal] = [goal for one in reading["goals"] for goal in one.values()]
-    goals = [dataclasses.replace(goal, keys=_chord(goal)) if isinstance(goal, Press) else goal for goal in goals]
+    try:
+        goals = [dataclasses.replace(one, keys=chord(one.keys)) if isinstance(one, Press) else one for one in goals]
+    except UnknownKeyError as error:
+        raise BadReadingError(f"it presses no keys that there are: {error}") from error
     if goals:
         _check(goals, unicodedata.normalize("NFC", instruction))
     return goals
@@ -176,7 +179,8 @@ def _said_in(value: Any, marker: str | None = None) -> tuple[list[tuple[str, str
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         hints = get_type_hints(type(value), include_extras=True)
         held = ((one, getattr(value, one.name)) for one in dataclasses.fields(value))
-        parts = [(held, _marker(hints[one.name])) for one, held in held if held != one.default]
+        marks = {name: getattr(hint, "__metadata__", (None,))[0] for name, hint in hints.items()}
+        parts = [(held, marks[one.name]) for one, held in held if held != one.default]
     elif isinstance(value, list | tuple):
         parts = [(item, None) for item in value]
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -189,13 +193,6 @@ def _said_in(value: Any, marker: str | None = None) -> tuple[list[tuple[str, str
 
 def _numbers(texts: Sequence[str]) -> set[float]:
     return {abs(float(found.replace(",", "."))) for text in texts for found in _NUMBER.findall(text)}
-
-
-def _chord(goal: Press) -> tuple[str, ...]:
-    try:
-        return chord(goal.keys)
-    except UnknownKeyError as error:
-        raise BadReadingError(f"it presses no keys that there are: {error}") from error
 
 
 @cache
@@ -215,7 +212,3 @@ def _reading_form() -> "TypeAdapter[Any]":
 
     named: Any = Union[tuple(form(f"To{kind.__name__}", {kind.__name__: kind}) for kind in get_args(Sayable))]  # noqa: UP007
     return TypeAdapter(form("Reading", {"goals": Annotated[list[named], Field(max_length=_MOST)]}))
-
-
-def _marker(hint: Any) -> str | None:
-    return next((mark for mark in getattr(hint, "__metadata__", ()) if mark in (SAID, QUOTED)), None)
