@@ -10,6 +10,7 @@ from agent.literal.do.known_places import known_place, targets_of
 from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
 from agent.literal.do.now import Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, opened, until
 from agent.literal.do.proof import key_may_close, leads, led_to, misnamed, vanished
+from agent.literal.find.effects import called
 from agent.literal.find.scene import BUTTONS, FIELDS, TEXTS, Scene
 from agent.literal.goals import Calculate, Click, Press, Scroll, SetValue, Target, Type, Wait
 from agent.literal.language.wording import describe_target
@@ -156,7 +157,7 @@ def type_text(now: Now, goal: Type) -> Pursuit:
         words = _went_in(now, goal.text, first)
         field = field_with(now, goal.text) if words and alone else None
         if field is not None and (held := " ".join((field.value or "").split())) != " ".join(goal.text.split()):
-            raise StuckError(f"{_describe(field)} holds “{held[:60]}”, not only what I typed.")
+            raise StuckError(f"{called(field)} holds “{held[:60]}”, not only what I typed.")
         return Done(words) if words else None
 
     if done := (yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)):
@@ -258,7 +259,7 @@ def _went_in(now: Now, text: str, since: Move) -> str:
         if element.role == "password text":
             was = _same_in(before, element)
             if "focused" in element.states and was is not None and (element.value or "") != (was.value or ""):
-                return f"{_describe(element)} holds as much as was typed"
+                return f"{called(element)} holds as much as was typed"
             continue
         if element.role not in _TAKES_TEXT | {"label", "static", "list item", "table cell"}:
             continue
@@ -269,7 +270,7 @@ def _went_in(now: Now, text: str, since: Move) -> str:
         was = _same_in(before, element)
         old = _held((was.value or "") if was is not None else "")
         if old.count(wanted[:40]) < held.count(wanted[:40]):
-            return f"{_describe(element)} holds “{wanted[:60]}”"
+            return f"{called(element)} holds “{wanted[:60]}”"
     return _read_back(now, wanted, before)
 
 
@@ -312,12 +313,6 @@ def _display(now: Now) -> Element | None:
     """Return the read-only text in the front window, such as a calculator's display."""
     shown = [one for one in now.scene.shown({"text"}, without="") if one.trusted]
     return shown[0] if len(shown) == 1 and "editable" not in shown[0].states else None
-
-
-def _describe(element: Element) -> str:
-    """Describe a field."""
-    name = element.label or (element.name if element.role not in TEXTS else "")
-    return f"the {element.role or 'text'}{f' “{name[:40]}”' if name else ''}"
 
 
 def calculate(now: Now, goal: Calculate) -> Pursuit:

@@ -30,10 +30,8 @@ class Recorded:
 
         `near`: if not empty, one of these texts must be beside, above or around the element.
         """
-        if target.picture and not target.name:
-            return self._looking_alike(target)
         if target.picture:
-            return self._named_and_alike(target)
+            return self._named_and_alike(target) if target.name else self._looking_alike(target)
         inside = self.of_kind(target, roles, target.inside)
         if target.name:
             names = self._names.of(target.name)

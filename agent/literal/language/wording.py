@@ -114,9 +114,8 @@ def _nearest(text: str, is_understood: Callable[[str], bool]) -> str | None:
     spelled = f"{best[0]} {' '.join(words[1:])}" if best is not None and len(words) > 1 else text
     if spelled != text and is_understood(spelled):
         return spelled
-    things = [name for name in names_of_things() if len(name) > 8 and f" {name} " in f" {text.casefold()} "]
-    things = [name for name in things if is_switch(name)]
-    if things:
+    long = (name for name in names_of_things() if len(name) > 8 and f" {name} " in f" {text.casefold()} ")
+    if things := [name for name in long if is_switch(name)]:
         return f"turn on {max(things, key=len)}"
     examples = config()["examples"]["sentences"]
     same_verb = [example for example in examples if example.split(" ")[0] == words[0].casefold()]
