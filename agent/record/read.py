@@ -62,15 +62,16 @@ class Bundle:
         """Return the bundle with texts masked; the files stay unchanged."""
         if redactor is None:
             return self
-        run = RunRecord.read(redactor.data(self.run.model_dump(exclude_unset=True)))
-        return Bundle(self.path, run, tuple(StepRecord.read(redactor.data(step.model_dump())) for step in self.steps))
+        run = RunRecord.model_validate(redactor.data(self.run.model_dump(exclude_unset=True)))
+        steps = (StepRecord.model_validate(redactor.data(step.model_dump())) for step in self.steps)
+        return Bundle(self.path, run, tuple(steps))
 
 
 def read_bundle(path: Path) -> Bundle:
     """Return the bundle in a folder. Raises UsageError if there is none."""
     try:
-        run = RunRecord.read(_from_json((path / "run.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError) as error:
+        run = RunRecord.model_validate_json((path / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise UsageError(f"{path} is not a run ({error}).", "`mai-agent runs` lists the runs.") from error
     if run.format > SCHEMA:
         raise UsageError(f"{path} was recorded by a newer mai-agent (format {run.format}).", "Update this one.")
@@ -121,18 +122,8 @@ def _read_steps(path: Path) -> Iterator[StepRecord]:
     except OSError:
         return
     for line in lines:
-        try:
+        with suppress(ValidationError):  # it was cut off by a crash
             yield StepRecord.model_validate_json(line)
-        except ValidationError:  # something in it is damaged, or it was cut off by a crash
-            with suppress(ValueError, RecursionError):
-                if isinstance(step := _from_json(line), dict):
-                    yield StepRecord.read(step)
-
-
-def _from_json(text: str) -> Any:
-    """Parse JSON, and replace lone surrogates, which escapes may contain."""
-    value = json.loads(text)
-    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")) if "\\u" in text else value
 
 
 def _alive(pid: int | None, started: str) -> bool:

@@ -1,75 +1,28 @@
 """The base of the records in a run bundle, and the values that runs and steps share.
 
-The recorder writes JSON, and everything that shows a run reads it as these models. A bundle may come from a crash or
-another version: what is damaged is left out, and what is unknown is kept.
+The recorder writes JSON, and everything that shows a run reads it as these models. What another version wrote in
+addition is kept.
 """
 
-from copy import deepcopy
 from dataclasses import fields
-from functools import cache, reduce
-from operator import getitem
-from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, get_args, get_type_hints
+from functools import cache
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    ValidationError,
-    WithJsonSchema,
-    create_model,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, WithJsonSchema, create_model
 
 from agent.core.actions import KINDS, OPTIONAL, Action, json_name
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 
-
-def _readable(value: Any) -> Any:
-    """Replace lone surrogates in a text, because no file could hold them."""
-    if not isinstance(value, str) or value.isascii():
-        return value
-    return value.encode("utf-8", "replace").decode("utf-8")
-
-
 #: Stands in for the schema of an action, which is too long to repeat at every field.
 ACTION_SCHEMA = {"title": "Action", "type": "object"}
-Text: TypeAlias = Annotated[str, BeforeValidator(_readable)]
 #: An action as `actions.to_json` writes it; kept as it is, so that kinds of later versions are not lost.
 ActionJson: TypeAlias = Annotated[dict[str, Any], WithJsonSchema(ACTION_SCHEMA)]
-#: The path to a part of a JSON value: names in tables, numbers in lists.
-_Path: TypeAlias = tuple[str | int, ...]
 
 
 class Record(BaseModel):
     """Anything in a bundle."""
 
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
-
-    @classmethod
-    def read(cls, data: Any) -> Self:
-        """Return the record in a JSON value. Damaged fields are left out, with the tables that need them."""
-        data = data if isinstance(data, dict) else {}
-        while True:
-            try:
-                return cls.model_validate(data)
-            except ValidationError as error:
-                data = _without(data, {_place(data, problem["loc"]) for problem in error.errors()})
-
-
-def _place(data: Any, path: _Path) -> _Path:
-    """Return the path; or if a table or list on it lacks the next name, the path of that table or list."""
-    for depth, name in enumerate(path):
-        if name not in (data if isinstance(data, dict) else range(len(data))):
-            return path[:depth]
-        data = data[name]
-    return path
-
-
-def _without(data: dict[str, Any], paths: set[_Path]) -> dict[str, Any]:
-    data = deepcopy(data)
-    for *way, last in sorted(paths, reverse=True):  # the end of a list first, so that its other numbers stay
-        del reduce(getitem, way, data)[last]  # type: ignore[arg-type]
-    return data
 
 
 class TokensRecord(Record):

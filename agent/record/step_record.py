@@ -1,13 +1,13 @@
 """A step of a run, which is a line of `steps.jsonl`, and each of its actions with what became of it."""
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
 from agent.events.fates import Fate, answer_words, consulted_words, decider_words, handed_over_words
-from agent.record.records import ActionJson, BoxRecord, Record, Text, TokensRecord, ViewportRecord, read_action
+from agent.record.records import ActionJson, BoxRecord, Record, TokensRecord, ViewportRecord, read_action
 from agent.safety.naming import Aim, named
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall
@@ -16,19 +16,19 @@ from foundation.chat_stream import Answer, ToolCall
 class CallRecord(Record):
     """A call as the model wrote it."""
 
-    name: Text = ""
-    arguments: dict[Text, Any] = {}
+    name: str = ""
+    arguments: dict[str, Any] = {}
 
 
 class ElementRecord(Record):
     """An element of the screen. Its texts come from the screen and are untrusted."""
 
-    role: Text = ""  # what it is, as AT-SPI names it
-    name: Text = ""  # what it is called, or labelled with
-    states: list[Text] = []  # its states, such as checked or disabled
-    window: Text = ""  # the title of its window
+    role: str = ""  # what it is, as AT-SPI names it
+    name: str = ""  # what it is called, or labelled with
+    states: list[str] = []  # its states, such as checked or disabled
+    window: str = ""  # the title of its window
     box: BoxRecord | None = None
-    words: Text = ""  # the element in words
+    words: str = ""  # the element in words
 
     @property
     def element(self) -> Element | None:
@@ -41,21 +41,21 @@ class ElementRecord(Record):
 class DescribedRecord(ElementRecord):
     """The element that an action went to, as the outline of the screen described it."""
 
-    app: Text = ""  # the class of its application
+    app: str = ""  # the class of its application
     alike: int = 1  # how many elements of its window had its role and name
-    source: Text = ""  # how it was found: tree, words or both
-    label: Text = ""  # the text of its label
-    near: list[Text] = []  # the texts beside, above and around it that similar elements did not have
+    source: str = ""  # how it was found: tree, words or both
+    label: str = ""  # the text of its label
+    near: list[str] = []  # the texts beside, above and around it that similar elements did not have
 
 
 class AimRecord(Record):
     """The target of an action."""
 
-    names: list[Text] = []  # names of the targets at its points, or of the field that received the text
-    window: Text = ""  # the title of the window
+    names: list[str] = []  # names of the targets at its points, or of the field that received the text
+    window: str = ""  # the title of the window
     box: BoxRecord | None = None  # the region of that window
     field: BoxRecord | None = None  # the region of the field that received the text
-    app: Text = ""  # the class of the window's application
+    app: str = ""  # the class of the window's application
 
     @property
     def aim(self) -> Aim:
@@ -67,21 +67,21 @@ class AimRecord(Record):
 class ApprovalRecord(Record):
     """A question about the action that the model proposed, and what the person said to it."""
 
-    reason: Text = ""  # why the proposed action needed approval
-    scope: Text = ""  # what a permission for the rest of the run would allow
+    reason: str = ""  # why the proposed action needed approval
+    scope: str = ""  # what a permission for the rest of the run would allow
     allowed: bool | None = None  # null while nobody has answered
-    by: Text | None = None  # who or what decided; not always a person
-    note: Text = ""  # what to do instead, for the model
+    by: str | None = None  # who or what decided; not always a person
+    note: str = ""  # what to do instead, for the model
     always: bool = False
     instead: ActionJson | None = None  # the action as the person changed it
     milliseconds: float = 0.0
     at: float | None = None  # when it was answered, in seconds since the run began
     #: the decision by its kind: allowed, changed, refused, skipped or told (what to do instead)
-    answer: Text | None = None
+    answer: str | None = None
     aim: AimRecord = Field(default_factory=AimRecord)  # the target of the proposed action, if known
     instead_aim: AimRecord = Field(default_factory=AimRecord)
     #: why the policy would ask about `instead`; empty if it would not
-    instead_reason: Text = ""
+    instead_reason: str = ""
 
     @property
     def words(self) -> str:
@@ -100,17 +100,15 @@ class ActionRecord(Record):
     approval: ApprovalRecord | None = None
     executed: bool = False  # whether the desktop was touched by it
     dry_run: bool = False
-    detail: Text | None = None
-    error: Text | None = None
-    target_image: Text | None = None  # the file with the marked target; of a dry run
+    detail: str | None = None
+    error: str | None = None
+    target_image: str | None = None  # the file with the marked target; of a dry run
     elements: list[ElementRecord] = []  # the elements it hit, as they were before, if known; both ends of a drag
     #: the target, if known; of the person's change, if there is one
     aim: AimRecord = Field(default_factory=AimRecord)
     #: the target, as in the outline before it, so that a recipe finds it again
     described: DescribedRecord | None = None
-    #: what became of it: done, dry run, failed, refused, skipped, told, overtaken, left out, unanswered, said or broken
-    #: off
-    fate: Text | None = None
+    fate: Fate | None = None  # what became of it
 
     @property
     def hit(self) -> str:
@@ -150,41 +148,39 @@ class ActionRecord(Record):
 
     @property
     def became(self) -> Fate:
-        """The fate of the action; the likeliest one for a damaged record."""
-        if self.fate in get_args(Fate):
-            return self.fate  # type: ignore[return-value]  # it is one of them
-        return "failed" if self.error is not None else "broken off"
+        """The fate of the action."""
+        return self.fate or "broken off"
 
 
 class FailureRecord(Record):
     """Why an answer cannot be used: `kind` for programs."""
 
-    kind: Text = ""
-    message: Text = ""
+    kind: str = ""
+    message: str = ""
 
 
 class ToolCallRecord(Record):
     """A call that the server returned apart from the text; its arguments are the model's JSON."""
 
-    id: Text = ""
-    name: Text = ""
-    arguments: Text = ""
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
 
 
 class AnswerPartsRecord(Record):
     """An answer in the parts that the server returned."""
 
-    content: Text = ""
-    reasoning: Text = ""
+    content: str = ""
+    reasoning: str = ""
     tool_calls: list[ToolCallRecord] = []
-    finish_reason: Text | None = None
+    finish_reason: str | None = None
 
 
 class AnswerRecord(Record):
     """One answer of the model: as one text, and in parts where it came in parts."""
 
-    raw: Text = ""
-    model: Text | None = None  # the model that answered, as the server named it; null if it named none
+    raw: str = ""
+    model: str | None = None  # the model that answered, as the server named it; null if it named none
     failure: FailureRecord | None = None
     parts: AnswerPartsRecord | None = None
 
@@ -200,7 +196,7 @@ class AnswerRecord(Record):
 class ImageRecord(Record):
     """A screenshot that the model saw: file in the bundle, size as sent, tokens of all images of the step."""
 
-    file: Text = ""
+    file: str = ""
     width: int = 1
     height: int = 1
     tokens: int | None = None
@@ -209,18 +205,18 @@ class ImageRecord(Record):
 class BetweenRecord(Record):
     """What happened between two steps: an event with its fields."""
 
-    event: Text = ""  # Paused, Resumed, UserActed, PersonSaid, ReliefAsked, HandedOver or HandedBack
+    event: str = ""  # Paused, Resumed, UserActed, PersonSaid, ReliefAsked, HandedOver or HandedBack
     step: int | None = None
-    reason: Text | None = None
-    what: Text | None = None
-    text: Text | None = None
-    role: Text | None = None
-    model: Text | None = None
-    host: Text | None = None
-    why: Text | None = None
+    reason: str | None = None
+    what: str | None = None
+    text: str | None = None
+    role: str | None = None
+    model: str | None = None
+    host: str | None = None
+    why: str | None = None
     steps: int | None = None
-    allowed: Text | None = None
-    file: Text | None = None
+    allowed: str | None = None
+    file: str | None = None
     at: float | None = None  # when, in seconds since the run began
 
     @model_serializer(mode="wrap")
@@ -244,11 +240,11 @@ class BetweenRecord(Record):
 class ConsultedRecord(Record):
     """A request for the place of something, besides the request for the decision."""
 
-    role: Text = ""  # the role of the model that was asked; "actor" for the acting model itself
-    model: Text = ""  # its name at the endpoint
-    why: Text = ""  # "ground" for a place that a plan names, "zoom" for a closer look
-    asked: Text = ""  # what to find, in words
-    raw: Text = ""  # its answer
+    role: str = ""  # the role of the model that was asked; "actor" for the acting model itself
+    model: str = ""  # its name at the endpoint
+    why: str = ""  # "ground" for a place that a plan names, "zoom" for a closer look
+    asked: str = ""  # what to find, in words
+    raw: str = ""  # its answer
     point: list[float] | None = None  # the place in desktop units; null if the model gave none
     absent: bool = False  # the model says it is not on the screen
     usage: TokensRecord = Field(default_factory=TokensRecord)
@@ -267,23 +263,23 @@ class StepRecord(ActionRecord):
     step: int | None = None
     at: float | None = None  # start, in seconds since the run's start
     before: list[BetweenRecord] = []  # what happened before it: what the person did, and who took over
-    screen: Text = ""  # a fingerprint of the screen
+    screen: str = ""  # a fingerprint of the screen
     image: ImageRecord | None = None  # the first of `images`
     images: list[ImageRecord] = []
     viewport: ViewportRecord | None = None
     #: boxes of the elements that the model may name by number, each as left, top, width, height
-    boxes: dict[Text, Annotated[tuple[int, int, int, int], Field(strict=False)]] = {}  # JSON has lists, no tuples
-    by: Text = "actor"  # the role of the model that decided: "actor", or "relief" while another one works in its place
+    boxes: dict[str, Annotated[tuple[int, int, int, int], Field(strict=False)]] = {}  # JSON has lists, no tuples
+    by: str = "actor"  # the role of the model that decided: "actor", or "relief" while another one works in its place
     answers: list[AnswerRecord] = []  # all tries; the last one counts
-    thought: Text = ""
+    thought: str = ""
     consulted: list[ConsultedRecord] = []  # further requests that located the points
-    doubt: Text = ""  # why the element there may not be the one that the model wanted; empty if nothing suggests it
+    doubt: str = ""  # why the element there may not be the one that the model wanted; empty if nothing suggests it
     actions: list[ActionRecord] = []
     changed: bool | None = None  # whether the step changed the screen; null if nothing was done
-    note: Text | None = None  # what the model was told about it
-    reply: Text | None = None  # what the person answered, or a tool
+    note: str | None = None  # what the model was told about it
+    reply: str | None = None  # what the person answered, or a tool
     tokens: TokensRecord = Field(default_factory=TokensRecord)
-    milliseconds: dict[Text, float] = {}  # of every stage; several tries add up
+    milliseconds: dict[str, float] = {}  # of every stage; several tries add up
 
     @property
     def found(self) -> list[str]:

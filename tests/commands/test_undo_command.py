@@ -39,7 +39,7 @@ def run(home: Path, tmp_path: Path) -> Path:
 
 def record(folder: Path, receipt: dict[str, Any] | None, **more: Any) -> Path:
     folder.mkdir(parents=True)
-    data = RunRecord.read({"outcome": "done", "receipt": receipt} | more).model_dump()
+    data = RunRecord.model_validate({"outcome": "done", "receipt": receipt} | more).model_dump()
     (folder / "run.json").write_bytes(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
     return folder
 

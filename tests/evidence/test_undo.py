@@ -1,6 +1,5 @@
 """Undo on a real desktop: what the desktop's own tools tell afterwards is what they told before."""
 
-import json
 import subprocess
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from agent.record.step_record import StepRecord
 from agent.record.undo_run import RunUndo
 from agent.sandbox.desktop import Sandbox
 from foundation.errors import EnvironmentLacksError
+from foundation.foreign_text import json_text
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -54,7 +54,7 @@ class Run:
         assert changes
         record = {"outcome": "done", "receipt": {"changes": changes, "watched": True}, "sandbox": True}
         record |= {"sandbox_name": self.sandbox.name}
-        (self._path / "run.json").write_text(json.dumps(RunRecord.read(record).model_dump()))
+        (self._path / "run.json").write_text(json_text(record))
         return read_bundle(self._path)
 
     def snapshot(self) -> tuple[str, str, str]:
@@ -235,8 +235,8 @@ def test_text_that_was_typed_is_named_as_what_is_not_taken_back(tmp_path: Path) 
             [("Dear ", "Letter", True), ("Ada", "Letter", True), ("b", "Find", True), ("no", "Find", False)], 1
         )
     ]
-    record = RunRecord.read({"outcome": "done", "receipt": {"changes": [], "watched": True}})
-    steps = tuple(map(StepRecord.read, typed))
+    record = RunRecord.model_validate({"outcome": "done", "receipt": {"changes": [], "watched": True}})
+    steps = tuple(map(StepRecord.model_validate, typed))
     items = RunUndo(Bundle(tmp_path, record, steps)).items
     assert [(item.verdict, str(item.change)) for item in items] == [
         ("cannot", "text Letter: “Dear Ada” (new)"),

@@ -56,8 +56,8 @@ def ended(**more):
 
 def bundle(*actions, outcome="done", changes=(), **more):
     run = {"instruction": "do it", "outcome": outcome, "receipt": {"changes": list(changes), "watched": True}} | more
-    steps = [StepRecord.read({"step": number, "actions": [one]}) for number, one in enumerate(actions, 1)]
-    return Bundle(Path("run"), RunRecord.read(run), tuple(steps))
+    steps = [StepRecord.model_validate({"step": number, "actions": [one]}) for number, one in enumerate(actions, 1)]
+    return Bundle(Path("run"), RunRecord.model_validate(run), tuple(steps))
 
 
 def steps_of(*actions, parameters=None):
@@ -236,7 +236,7 @@ def screenshot(folder, *places):
 def test_what_has_no_name_is_kept_as_a_picture(tmp_path, element, role):
     seen = screenshot(tmp_path, (200, 65))
     run = bundle(click(*element))
-    step = StepRecord.read(run.steps[0].model_dump(exclude_unset=True) | seen)
+    step = StepRecord.model_validate(run.steps[0].model_dump(exclude_unset=True) | seen)
     recipe = recipe_of(Bundle(tmp_path, run.run, (step,)), {})
     [saved] = recipe.model_dump(by_alias=True, exclude_unset=True)["steps"]
     picture = saved["click"].pop("picture")
@@ -249,7 +249,7 @@ def test_what_has_no_name_is_kept_as_a_picture(tmp_path, element, role):
 def test_what_the_screen_shows_twice_is_told_apart_by_the_words_at_it(tmp_path):
     seen = screenshot(tmp_path, (200, 60), (60, 250))
     run = bundle(click(element("panel"), names=["“alpha”"]))
-    step = StepRecord.read(run.steps[0].model_dump(exclude_unset=True) | seen)
+    step = StepRecord.model_validate(run.steps[0].model_dump(exclude_unset=True) | seen)
     [saved] = recipe_of(Bundle(tmp_path, run.run, (step,)), {}).model_dump(by_alias=True, exclude_unset=True)["steps"]
     assert [*saved["click"]] == ["name", "in", "picture"]
 
@@ -270,7 +270,7 @@ def test_a_click_into_an_empty_text_only_gives_it_the_focus(tmp_path, text):
     seen = {"image": {"file": "screens/0001.png", "width": 400, "height": 300}, "viewport": view}
     field = element("text", box=LINES)
     run = bundle(click(field), typing("Bread", field))
-    steps = tuple(StepRecord.read(step.model_dump(exclude_unset=True) | seen) for step in run.steps)
+    steps = tuple(StepRecord.model_validate(step.model_dump(exclude_unset=True) | seen) for step in run.steps)
     if text:
         with pytest.raises(UsageError, match="puts the cursor into a text"):
             recipe_of(Bundle(tmp_path, run.run, steps), {})
@@ -282,7 +282,7 @@ def test_a_click_into_an_empty_text_only_gives_it_the_focus(tmp_path, text):
 def test_a_picture_that_the_screen_shows_twice_is_not_kept(tmp_path):
     seen = screenshot(tmp_path, (200, 60), (60, 250))
     run = bundle(click())
-    step = StepRecord.read(run.steps[0].model_dump(exclude_unset=True) | seen)
+    step = StepRecord.model_validate(run.steps[0].model_dump(exclude_unset=True) | seen)
     with pytest.raises(UsageError, match="no picture of its own"):
         recipe_of(Bundle(tmp_path, run.run, (step,)), {})
 

@@ -1,6 +1,5 @@
 """Bundles made by hand, for tests of reports: plausible steps with real pictures."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from PIL import Image
 
 from agent.record.read import Bundle, read_bundle
 from agent.screen.encode import encode
+from foundation.foreign_text import json_text
 
 CLICK = {"type": "click", "point": [80.0, 45.0], "button": "left", "count": 1}
 META: dict[str, Any] = {
@@ -68,8 +68,8 @@ def a_bundle(
     path: Path, steps: list[dict[str, Any]], images: list[Image.Image] | None = None, /, **meta: Any
 ) -> Bundle:
     (path / "screens").mkdir(parents=True)
-    (path / "run.json").write_text(json.dumps(META | {"steps": len(steps)} | meta))
-    (path / "steps.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    (path / "run.json").write_text(json_text(META | {"steps": len(steps)} | meta))
+    (path / "steps.jsonl").write_text("".join(json_text(step) + "\n" for step in steps))
     pictures = [plain(number) for number in range(1, len(steps) + 1)] if images is None else images
     for number, image in enumerate(pictures, 1):
         (path / f"screens/{number:04d}.png").write_bytes(encode(image, "png").data)

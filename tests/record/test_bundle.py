@@ -124,7 +124,7 @@ def test_the_list_of_runs_reads_no_step_of_a_run_that_ended(tmp_path: Path, monk
     whole = record(tmp_path / "whole", run_of(3))
     cut = record(tmp_path / "cut", run_of(3)[:-1])
     (whole / "steps.jsonl").unlink()
-    monkeypatch.setattr("agent.record.read.StepRecord.read", lambda _: pytest.fail("a step was read"))
+    monkeypatch.setattr("agent.record.read.StepRecord.model_validate_json", lambda _: pytest.fail("a step was read"))
     assert [bundle.step_count for bundle in list_bundles(tmp_path / "whole")] == [3]
     assert [bundle.step_count for bundle in list_bundles(tmp_path / "cut")] == [3]
     assert [bundle.path for bundle in list_bundles(cut.parent, 0)] == []

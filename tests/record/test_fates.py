@@ -20,7 +20,6 @@ from agent.events.run_events import ApprovalGiven, Dropped, Event
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.report.view import view_step
-from agent.record.step_record import StepRecord
 from agent.safety.policy import Approval
 from agent.tui.recorded import view_of
 from agent.tui.translate import Translator
@@ -191,13 +190,3 @@ async def test_an_action_that_the_person_overtook_is_told_so(tmp_path: Path) -> 
         await desk.run(recorder.handle)
         recorder.close()
     assert lines_of(recorder.path)[0]["actions"][0]["fate"] == "overtaken"
-
-
-def test_a_damaged_fate_is_failed_or_broken_off() -> None:
-    actions = [{"error": "it went away", "fate": "?"}, {"fate": None}, {"fate": "done"}]
-    assert [one.became for one in StepRecord.read({"actions": actions}).actions] == ["failed", "broken off", "done"]
-
-
-def test_a_damaged_step_keeps_the_boxes_of_what_the_model_saw():
-    step = StepRecord.read({"screen": 7, "boxes": {"1": [10, 20, 30, 40], "2": ["x", 0, 1, 1]}})
-    assert step.boxes == {"1": (10, 20, 30, 40)}

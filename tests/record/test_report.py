@@ -26,7 +26,6 @@ from agent.record.redactor import Redactor
 from agent.record.report.page import write_report
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import view_run, view_step
-from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.foreign_text import harmless
@@ -78,7 +77,7 @@ def test_the_report_lies_in_the_bundle_and_nobody_else_may_read_it(tmp_path: Pat
 def test_attempts_approval_and_what_the_person_did_are_told(tmp_path: Path) -> None:
     step = a_step(
         1,
-        before=[{"event": "PersonSaid", "text": "use the other window"}, {"event": "Paused", "reason": "you asked"}, 5],
+        before=[{"event": "PersonSaid", "text": "use the other window"}, {"event": "Paused", "reason": "you asked"}],
         answers=[{"raw": "junk", "failure": {"kind": "no_call", "message": "no call"}}, {"raw": "good"}],
         approval={"reason": "commands", "scope": "typing", "allowed": True, "by": "you", "note": "fine", "always": True,
                   "answer": "changed", "instead": CLICK | {"point": [16.0, 9.0]}, "milliseconds": 2000.0, "at": 3.5},
@@ -113,7 +112,7 @@ def test_attempts_approval_and_what_the_person_did_are_told(tmp_path: Path) -> N
     ],
 )
 def test_what_became_of_a_step_is_said(changes: dict[str, Any], state: str) -> None:
-    assert view_step(StepRecord.read(a_step(1, **changes)), 1)["state"] == state
+    assert view_step(StepRecord.model_validate(a_step(1, **changes)), 1)["state"] == state
 
 
 def test_a_step_of_several_actions_shows_all_of_them() -> None:
@@ -122,7 +121,7 @@ def test_a_step_of_several_actions_shows_all_of_them() -> None:
         {"target": CLICK, "action": CLICK, "executed": True, "detail": "click at 80,45", "fate": "done"},
         {"target": {"type": "key", "keys": ["alt", "f4"]}, "approval": refused, "fate": "refused"},
     ]
-    shown = view_step(StepRecord.read(a_step(1, actions=actions)), 1)
+    shown = view_step(StepRecord.model_validate(a_step(1, actions=actions)), 1)
     assert shown["title"] == "click at 80,45 · press alt+f4"
     assert (shown["state"], shown["detail"]) == ("refused", "click at 80,45")
     assert [(one["fate"], one["approval"] and one["approval"]["reason"]) for one in shown["actions"]] == [
@@ -149,30 +148,28 @@ def test_a_step_of_several_actions_shows_all_of_them() -> None:
     ],
 )
 def test_targets_are_marked_in_shares_of_the_picture(target: dict[str, Any], marks: Any) -> None:
-    assert view_step(StepRecord.read(a_step(1, target=target)), 1)["marks"] == marks
+    assert view_step(StepRecord.model_validate(a_step(1, target=target)), 1)["marks"] == marks
 
 
 def test_a_mark_counts_from_the_monitor_that_was_captured() -> None:
     view = {"left": -1280, "top": 200, "width": 1280, "height": 800, "captured_width": 2560, "captured_height": 1600}
-    shown = view_step(StepRecord.read(a_step(1, viewport=view, target=CLICK | {"point": [-640, 400]})), 1)
+    shown = view_step(StepRecord.model_validate(a_step(1, viewport=view, target=CLICK | {"point": [-640, 400]})), 1)
     assert shown["marks"]["points"] == [[0.5, 0.25]]
 
 
 def test_the_place_that_was_proposed_is_told_where_the_person_changed_it() -> None:
     asked = {"reason": "a rule", "allowed": True, "by": "you", "instead": CLICK | {"point": [40.0, 18.0]}}
-    shown = view_step(StepRecord.read(a_step(1, approval=asked)), 1)
+    shown = view_step(StepRecord.model_validate(a_step(1, approval=asked)), 1)
     assert (shown["marks"]["points"], shown["proposed"]["points"]) == ([[0.25, 0.2]], [[0.5, 0.5]])
-    assert view_step(StepRecord.read(a_step(1)), 1)["proposed"] is None
+    assert view_step(StepRecord.model_validate(a_step(1)), 1)["proposed"] is None
 
 
 def test_the_field_that_got_what_was_typed_is_marked() -> None:
     field = {"left": 40, "top": 18, "width": 80, "height": 9}
     typed = a_step(1, target={"type": "type", "text": "hello"}, aim={"names": ["“Name”"], "window": "", "field": field})
-    assert view_step(StepRecord.read(typed), 1)["marks"] == {
+    assert view_step(StepRecord.model_validate(typed), 1)["marks"] == {
         "kind": "field", "points": [[0.5, 0.25]], "box": [0.25, 0.2, 0.5, 0.1],
     }  # fmt: skip
-    damaged = typed | {"aim": {"field": {"left": "x"}}}
-    assert view_step(StepRecord.read(damaged), 1)["marks"] is None
 
 
 # Nothing but data, whatever it says
@@ -362,17 +359,6 @@ def test_a_run_without_steps_has_a_report(tmp_path: Path) -> None:
     assert data["steps"] == data["pictures"] == []
 
 
-def test_an_empty_description_has_a_report(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    (folder / "run.json").write_text("[]")
-    assert "missing or damaged" in data_of(page_of_path(folder))["run"]["problem"]
-
-
-def page_of_path(folder: Path) -> str:
-    return write_report(folder).path.read_text(encoding="utf-8")
-
-
 def test_missing_and_broken_screenshots_are_counted_and_the_rest_is_shown(tmp_path: Path) -> None:
     bundle = a_bundle(tmp_path / "run", [a_step(1), a_step(2), a_step(3), a_step(4, image=None)])
     (bundle.path / "screens/0001.png").unlink()
@@ -388,40 +374,6 @@ def test_no_file_outside_of_the_bundle_gets_into_its_report(tmp_path: Path, name
     plain(1).save(tmp_path / "secret.png")
     bundle = a_bundle(tmp_path / "run", [a_step(1, image={"file": name})], [])
     assert write_report(bundle).pictures == 0
-
-
-odd = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@given(st.data())
-def test_whatever_is_damaged_in_a_step_it_can_be_shown(data: st.DataObject) -> None:
-    step = a_step(1)
-    for name in data.draw(st.sets(st.sampled_from(sorted(step)), max_size=4)):
-        step[name] = data.draw(odd)
-    for name in data.draw(st.sets(st.sampled_from(["approval", "target", "viewport", "milliseconds"]), max_size=2)):
-        step[name] = {
-            key: data.draw(odd)
-            for key in (
-                "type",
-                "point",
-                "button",
-                "count",
-                "keys",
-                "text",
-                "left",
-                "width",
-                "model",
-                "allowed",
-                "instead",
-            )
-        }
-    record = StepRecord.read(step)
-    json.dumps(view_step(record, 1), allow_nan=False)
-    json.dumps(view_run(Bundle(Path("x"), RunRecord.read(step), (record,))), allow_nan=False)
 
 
 def test_a_folder_that_is_no_run_and_a_place_that_takes_no_file_are_said(tmp_path: Path) -> None:

@@ -90,8 +90,6 @@ def _problem(bundle: Bundle) -> str:
         return "This run is still under way; the report shows it as far as it is recorded."
     if bundle.outcome == "interrupted":
         return "This run broke off without an end: its process is gone. Everything up to its last step is here."
-    if not bundle.run.model_fields_set:
-        return "The run's own description is missing or damaged; the steps are shown as far as they can be read."
     if not bundle.steps:
         return "No step was recorded."
     counted = bundle.run.steps
