@@ -130,11 +130,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def execute(
-    options: "RunOptions",
-    *,
-    as_json: bool,
-    engine: "Callable[[], Engine] | None" = None,
-    secrets: Sequence[str] = (),
+    options: "RunOptions", *, as_json: bool, engine: "Callable[[], Engine] | None" = None, secrets: Sequence[str] = ()
 ) -> int:
     """Carry out a run, print its events, and return the exit status.
 

@@ -172,9 +172,11 @@ def undo_main(argv: Sequence[str]) -> int:
         if not agreed(f"Undo {changes}?", "Add --yes to undo it without a question."):
             put("Nothing was undone.")
             return ExitStatus.NOT_DONE
-    results = [] if options.dry_run else undoing.carry_out(_ignore if options.json else _tell)
+    results = [] if options.dry_run else undoing.carry_out()
     if options.json:
         put_json({"items": [_to_json(item, results) for item in undoing.items]})
+    else:
+        put(*map(_result_line, results))
     unknown = not undoing.is_known and not undoing.items
     failed = unknown or undoing.leaves_something or any(not result.done for result in results)
     return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
@@ -198,13 +200,9 @@ def _lines(heading: str, items: "Iterable[Item]") -> None:
         put(f"  {item.change}", f"    {item.words}")
 
 
-def _tell(result: "Result") -> None:
-    outcome = f"{'' if result.done else 'not undone: '}{result.words}"
-    put(f"{result.item.change.kind} {result.item.change.what}: {outcome}")
-
-
-def _ignore(_: "Result") -> None:
-    """Print nothing."""
+def _result_line(result: "Result") -> str:
+    change = result.item.change
+    return f"{change.kind} {change.what}: {'' if result.done else 'not undone: '}{result.words}"
 
 
 def _to_json(item: "Item", results: "Sequence[Result]") -> dict[str, object]:

@@ -181,11 +181,7 @@ class Source:
         raise SourceError(f"{called!r} is not among the operations on texts")
 
     def _returned(
-        self,
-        function: _Function,
-        names: _Names,
-        arguments: Sequence[Any] = (),
-        by_name: dict[str, Any] | None = None,
+        self, function: _Function, names: _Names, arguments: Sequence[Any] = (), by_name: dict[str, Any] | None = None
     ) -> Any:
         parameters = _parameters(function.node)
         values = dict(zip((name for name in parameters if name != "self"), arguments, strict=False)) | (by_name or {})

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -65,8 +65,8 @@ class RunUndo:
         """Whether something stays changed that a person would want back; windows and applications do not count."""
         return any(item.leaves_something for item in self.items)
 
-    def carry_out(self, tell: Callable[[Result], None] = lambda _: None) -> list[Result]:
-        """Undo everything that can be undone, and pass each result to `tell`. A failure does not stop the rest.
+    def carry_out(self) -> list[Result]:
+        """Undo everything that can be undone. A failure does not stop the rest.
 
         Raises EnvironmentLacksError: the changes were undone, but that could not be recorded.
         """
@@ -76,7 +76,6 @@ class RunUndo:
             item, *waiting = waiting
             result = self._put_back(item, [one.item for one in results if not one.done])
             results.append(result)
-            tell(result)
             if result.done:
                 waiting = relocated(waiting, item)
         self._put_copies_back(results)

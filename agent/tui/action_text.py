@@ -2,11 +2,7 @@
 
 import re
 
-from agent.core.actions import (
-    Action,
-    Finish,
-    describe,
-)
+from agent.core.actions import Action, Finish, describe
 from agent.core.geometry import DesktopPoint
 
 _REMARK = re.compile(r"\[[^\]]*\]\s*$")

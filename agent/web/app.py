@@ -7,7 +7,7 @@ open the link for watchers.
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -65,7 +65,7 @@ def make_app(live: Live, door: Door) -> ASGIApp:
     return _Guard(
         Starlette(
             routes=[
-                _OnlyGet("/open", routes.open),
+                Route("/open", routes.open),
                 Route("/", routes.page),
                 Route("/data", routes.data),
                 Route("/events", routes.events),
@@ -76,14 +76,6 @@ def make_app(live: Live, door: Door) -> ASGIApp:
         ),
         door,
     )
-
-
-class _OnlyGet(Route):
-    """A route without HEAD, which previews of links send: it would use up a link that works once."""
-
-    def __init__(self, path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> None:
-        super().__init__(path, endpoint)
-        self.methods = {"GET"}
 
 
 class _Guard:
@@ -130,6 +122,8 @@ class _Routes:
         self._live, self._door = live, door
 
     async def open(self, request: Request) -> Response:
+        if request.method == "HEAD":  # previews of links send it: it would use up a link that works once
+            return _plain("Open this link in a browser.", 405)
         cookie = self._door.open(request.query_params.get("key", ""))
         if cookie is None:
             return _plain("This link was used already, or is of an earlier start.", 403)

@@ -129,9 +129,7 @@ what cannot be answered has "error", and the status is 1 at the end."""
 def main(argv: Sequence[str]) -> int:
     """Ask about the screen or each picture, and print the decisions; status 1 when an answer cannot be used."""
     parser = Parser(
-        prog="mai-agent act",
-        description="One screenshot, one decision, printed. Nothing is touched.",
-        epilog=_EXAMPLES,
+        prog="mai-agent act", description="One screenshot, one decision, printed. Nothing is touched.", epilog=_EXAMPLES
     )
     parser.add_argument("instruction", metavar="INSTRUCTION", nargs="?", type=plain_text,
                         help="what to do, or with --grounding what to find")  # fmt: skip

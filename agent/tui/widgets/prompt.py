@@ -25,10 +25,7 @@ _LABELS: dict[Purpose, tuple[str, str]] = {
 class Prompt(Horizontal):
     """An input line that knows what it is for. Up and down go through what was typed before."""
 
-    BINDINGS = [
-        Binding("up", "recall(-1)", "Earlier", show=False),
-        Binding("down", "recall(1)", "Later", show=False),
-    ]
+    BINDINGS = [Binding("up", "recall(-1)", "Earlier", show=False), Binding("down", "recall(1)", "Later", show=False)]
 
     line = getters.query_one(Input)
     purpose: reactive[Purpose] = reactive("instruct")
