@@ -78,7 +78,6 @@ class RunOptions:
         for one in fields(cls):
             argument = getattr(arguments, one.name, None)
             values[one.name] = settings.get(one.name) if argument is None else argument
-        stored, tools = settings.get("policy"), settings.get("tools")
         engine = arguments.engine or settings.get("engine") or "auto"
         url = arguments.endpoint or settings.get("endpoint")
         values |= {
@@ -93,8 +92,6 @@ class RunOptions:
             ),
             **{role: _other(role, arguments, settings) for role in OTHER_ROLES},
             "thinking": not arguments.no_thinking,
-            "policy": getattr(arguments, "policy", None) or (Path(stored).expanduser() if stored else None),
-            "tools": getattr(arguments, "tools", None) or (Path(tools).expanduser() if tools else None),
             "runs": runs_dir(getattr(arguments, "runs", None), settings),
         }
         # Nothing in a throw-away desktop needs approval, but tools of MCP servers act outside of it.

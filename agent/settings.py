@@ -80,6 +80,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     table.pop("server", None)  # the server controller checks its own table when a server is started
     # Most starts have no file: they need not wait for the validation library.
     values = check_settings(_schema(), table, f"In {path},").model_dump(exclude_unset=True) if table else {}
+    for name in (option.name for option in OPTIONS if option.kind == "path" and option.name in values):
+        values[name] = Path(values[name]).expanduser() if values[name] else None
     families = values.pop("family_settings", {})
     prompts = {
         family: (path.parent / entry["system_prompt"]).expanduser()
@@ -141,6 +143,4 @@ def read_text(path: Path) -> str:
 
 def runs_dir(folder: Path | None, settings: Settings) -> Path:
     """The folder of the recorded runs: the one of the command line, of the settings, or the user's state folder."""
-    if folder is not None:
-        return folder
-    return Path(settings.get("runs")).expanduser() if settings.get("runs") else state_folder() / "runs"
+    return folder or settings.get("runs") or state_folder() / "runs"

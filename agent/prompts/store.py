@@ -233,11 +233,6 @@ def recipes() -> dict[str, Recipe]:
     return _prompts()[1]
 
 
-def forget() -> None:
-    """Forget what was read of the file."""
-    _prompts.cache_clear()
-
-
 @cache
 def _prompts() -> tuple[str, dict[str, Recipe]]:
     prompts = check_settings(_Prompts, load_config("prompts.toml"), "In configs/prompts.toml,")

@@ -28,12 +28,12 @@ def repository(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reposito
     with serving() as served:
         know(monkeypatch, prompts_data(served.url + "/{repository}/{commit}/{path}"))
         yield served
-    store.forget()
+    store._prompts.cache_clear()
 
 
 def know(monkeypatch: pytest.MonkeyPatch, told: dict[str, Any]) -> None:
     monkeypatch.setattr(store, "load_config", lambda _: told)
-    store.forget()
+    store._prompts.cache_clear()
 
 
 def messages(mai: CommandLine, family: str, *options: str) -> list[list[str]]:
@@ -206,7 +206,7 @@ def test_the_keys_of_the_data_are_checked(monkeypatch: pytest.MonkeyPatch, key: 
     know(monkeypatch, told)
     with pytest.raises(UsageError, match=says):
         store.recipes()
-    store.forget()
+    store._prompts.cache_clear()
 
 
 def test_every_family_in_the_data_is_one_of_ours() -> None:

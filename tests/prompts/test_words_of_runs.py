@@ -40,9 +40,9 @@ def repository(monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     with serving() as served:
         data = prompts_data(served.url + "/{repository}/{commit}/{path}")
         monkeypatch.setattr(store, "load_config", lambda _: data)
-        store.forget()
+        store._prompts.cache_clear()
         yield served
-    store.forget()
+    store._prompts.cache_clear()
 
 
 @pytest.mark.parametrize(
