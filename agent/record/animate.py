@@ -77,7 +77,7 @@ def _frames(shown: list[tuple[Path, dict[str, Any]]], side: int, instruction: st
 
 
 def _mark(image: "Image", marks: dict[str, Any] | None) -> None:
-    points = [] if marks is None else [(x * image.width, y * image.height) for x, y in filter(None, marks["points"])]
+    points = [] if marks is None else [(x * image.width, y * image.height) for x, y in marks["points"]]
     if points and marks is not None and marks["kind"] == "scroll":
         (x, y), (dx, dy) = points[0], marks["way"]
         points = [(x - 30 * dx, y - 30 * dy), (x + 30 * dx, y + 30 * dy)]

@@ -90,24 +90,23 @@ def _last_runs(options: RunOptions) -> list[tuple[str, Tone, str]]:
 
 def words(here: Here) -> Content:
     """The page as text."""
-    parts: list[tuple[str, str]] = []
-    for key, description in (("Enter", "does what you wrote on the line below"), ("Tab", "puts one of these there:")):
-        parts += [(f"{key:>7} ", "bold"), (f" {description}\n", "$text-muted")]
+    parts = [*_key("Enter", "does what you wrote on the line below"), *_key("Tab", "puts one of these there:")]
     parts += [(f"{'':9}{example}\n", "") for example in EXAMPLES]
     facts = [("engine", here.engine), ("server", here.server), ("desktop", here.desktop)]
     for name, fact in facts:
         colour = "$text-warning" if name == "desktop" and not here.has_desktop else ""
         parts += [(f"{name:>7} ", "$text-muted"), (f" {harmless(fact or '...')}\n", colour)]
     if not here.has_desktop:
-        parts += [("     F2 ", "bold"), (" works in a throw-away desktop (sandbox) instead\n", "$text-muted")]
+        parts += _key("F2", "works in a throw-away desktop (sandbox) instead")
     for at, (ended, tone, instruction) in enumerate(here.runs):
         parts += [("   last " if at == 0 else " " * 8, "$text-muted"), (f" {ended:<14}", TONES[tone])]
         parts += [(f"{instruction}\n", "")]
-    for key, description in (
-        ("↑", "what you asked for before; ctrl+r searches it"),
-        ("Esc, o", "recorded runs: look, compare, run again"),
-        ("Esc, ?", "the keys, by what you want to do"),
-        ("ctrl+p", "everything there is, by name"),
-    ):
-        parts += [(f"{key:>7} ", "bold"), (f" {description}\n", "$text-muted")]
+    parts += _key("↑", "what you asked for before; ctrl+r searches it")
+    parts += _key("Esc, o", "recorded runs: look, compare, run again")
+    parts += _key("Esc, ?", "the keys, by what you want to do")
+    parts += _key("ctrl+p", "everything there is, by name")
     return Content.assemble(*parts).rstrip()
+
+
+def _key(key: str, description: str) -> list[tuple[str, str]]:
+    return [(f"{key:>7} ", "bold"), (f" {description}\n", "$text-muted")]

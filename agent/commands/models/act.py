@@ -37,10 +37,10 @@ class Job:
     trouble: str = ""  # why the line is no request
 
 
-async def of_images(images: Sequence[str], instruction: str, *, grounding: bool) -> AsyncIterator[Job]:
+async def of_images(arguments: argparse.Namespace) -> AsyncIterator[Job]:
     """Yield one request for each picture."""
-    for number, image in enumerate(images):
-        yield Job(image, instruction, grounding, number)
+    for number, image in enumerate(arguments.images):
+        yield Job(image, arguments.instruction, arguments.grounding, number)
 
 
 async def of_lines() -> AsyncIterator[Job]:
@@ -167,26 +167,17 @@ def _check(arguments: argparse.Namespace) -> None:
 
 async def _act(arguments: argparse.Namespace, options: RunOptions, engine: Engine, seen: Seen | None) -> int:
     async with AsyncExitStack() as opened:
-        opening = open_model(engine, options.family, Patience.of(options.patience), opened)
-        asker = Asker(await opening, options)
+        asker = Asker(await open_model(engine, options.family, Patience.of(options.patience), opened), options)
         if seen is None:
-            jobs = (
-                of_lines()
-                if arguments.lines
-                else of_images(arguments.images, arguments.instruction, grounding=arguments.grounding)
-            )
+            jobs = of_lines() if arguments.lines else of_images(arguments)
             status = await answer_all(asker, jobs, arguments.at_once, as_json=arguments.json or arguments.lines)
-            _tell_others(asker)
-            return status
-        result, text = await asker.ask(arguments.instruction, seen, grounding=arguments.grounding)
-    _tell_others(asker)
-    tell(arguments.json, decision_json(result, text, seen), *decision_lines(result, seen))
-    return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
-
-
-def _tell_others(asker: Asker) -> None:
+        else:
+            result, text = await asker.ask(arguments.instruction, seen, grounding=arguments.grounding)
+            tell(arguments.json, decision_json(result, text, seen), *decision_lines(result, seen))
+            status = ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
     for name in sorted(asker.others):
         remark(f"Another model answered than was asked for: {name}.")
+    return status
 
 
 def _capture(monitor: int | None) -> Seen:

@@ -1,7 +1,6 @@
 """What a report shows of a bundle, as plain values: texts cut to a length that a page can bear."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -195,15 +194,12 @@ def _times(step: StepRecord) -> Json:
 
 
 def _marks(action: Action[DesktopPoint] | None, viewport: ViewportRecord | None) -> Json | None:
-    if viewport is None or not viewport.width or not viewport.height:
+    if viewport is None:
         return None
 
-    def share(point: DesktopPoint) -> list[float] | None:
-        try:
-            x, y = (point.x - viewport.left) / viewport.width, (point.y - viewport.top) / viewport.height
-        except OverflowError:
-            return None
-        return [round(x, 5), round(y, 5)] if math.isfinite(x) and math.isfinite(y) else None
+    def share(point: DesktopPoint) -> list[float]:
+        x, y = (point.x - viewport.left) / viewport.width, (point.y - viewport.top) / viewport.height
+        return [round(x, 5), round(y, 5)]
 
     points = [share(point) for point in points_of(action)] if action is not None else []
     match action:
@@ -217,7 +213,7 @@ def _marks(action: Action[DesktopPoint] | None, viewport: ViewportRecord | None)
 
 def _field(field: Region | None, viewport: ViewportRecord | None) -> Json | None:
     """The middle and the box of the field that got the typed text, as shares of the screenshot's sides."""
-    if field is None or viewport is None or not viewport.width or not viewport.height:
+    if field is None or viewport is None:
         return None
     left, top = (field.left - viewport.left) / viewport.width, (field.top - viewport.top) / viewport.height
     width, height = field.width / viewport.width, field.height / viewport.height
