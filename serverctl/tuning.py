@@ -5,7 +5,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,11 +14,11 @@ from foundation.printing import counted
 from foundation.processes import signals_raise
 from serverctl.load.bench.measure import measure
 from serverctl.load.bench.report import Report
-from serverctl.load.bench.workload import Load, Workload
+from serverctl.load.bench.workload import Workload
 from serverctl.load.client import OURS, Endpoint
 from serverctl.load.tune.advice import Advice, Reading
 from serverctl.load.tune.bottleneck import enough, limits
-from serverctl.load.tune.trial import SeenLoad, Shape, Verdict, judge, noting, workload_like
+from serverctl.load.tune.trial import Verdict, judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, snapshot_of
 from serverctl.planning import keep_adjustments
 from serverctl.process import control, probe
@@ -41,34 +41,29 @@ def observe(
     say: Callable[[str], None] = lambda _: None,
     screen: tuple[int, int] = (1920, 1080),
     state: State | None = None,
-) -> tuple[Window | None, Sequence[Shape]]:
-    """Return the load to judge, and the shapes of its requests if they were noted.
+) -> Window | None:
+    """Return the load to judge; None if the server reports no metrics.
 
-    The load is, in this order: `load` generated requests at once, the current load, the last recorded load, or
-    everything since the start. None if the server reports no metrics. Shapes are noted only for a current load
-    of our own server, which has a `state`. Raises MaiError if the load cannot be generated.
+    The load is, in this order: `load` generated requests at once, the current load, the last recorded load of our own
+    server, which has a `state`, or everything since the start. Raises MaiError if the load cannot be generated.
     """
     now = snapshot_of(server)
     if now is None:
-        return None, ()
-    shapes: Sequence[Shape] = ()
-    with ExitStack() as stack:
-        seen = stack.enter_context(_looking(server))
+        return None
+    with _looking(server) as seen:
         if load is not None:
             say(f"making a load of {counted(load, 'request')} at once ...")
             _bench(server, _own_load(screen, load))
         elif now.busy:
             say(f"watching the load for {seconds:.0f} s ...")
-            if state is not None:
-                shapes = stack.enter_context(noting(Folder(state.name).look_file, Folder(state.name).seen_file))
             _watch(seen, seconds)
     seen = [now, *seen]
     own = last_load(seen)
     if state is None or load is not None or enough(own):
-        return own or since_start(seen[-1]), shapes  # an earlier load may be of another kind
+        return own or since_start(seen[-1])  # an earlier load may be of another kind
     # Skip later records: they overlap with `seen`, so that counters would seem to fall.
     recorded = [one for one in read_record(Folder(state.name)) if (state.ready_at or 0) <= one.at < now.at]
-    return last_load([*recorded, *seen]) or since_start(seen[-1]), ()
+    return last_load([*recorded, *seen]) or since_start(seen[-1])
 
 
 def _watch(live: Sequence[Snapshot], seconds: float) -> None:
@@ -114,7 +109,7 @@ def _looking(server: Endpoint) -> Iterator[list[Snapshot]]:
         thread.join()
 
 
-def _bench(server: Endpoint, workload: Load) -> Report:
+def _bench(server: Endpoint, workload: Workload) -> Report:
     """Send a load. The door of our own server lets it in while it holds other requests."""
     servers = {"server": replace(server, headers={OURS: "1"})}
     return asyncio.run(measure(servers, workload, max_seconds=limits("trial")["most_seconds"]))[0]
@@ -164,10 +159,7 @@ def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> l
     state = current_state(folder)
     model = prepare(change.request, change.request.goal).plan.model
     large = reading.bottleneck.kind == "images"
-    workload: Workload | SeenLoad
     workload = workload_like(reading.window, model, change.request.goal.screen, reading.settings, large)
-    if reading.shapes:  # the clients' own requests, rather than a guess
-        workload = SeenLoad(reading.shapes, workload.requests, workload.concurrency, workload.max_tokens)
     tried: list[Tried] = []
     with signals_raise(KeyboardInterrupt), folder.restarting():
         _wait_empty(change, state)
@@ -196,7 +188,7 @@ def _wait_empty(change: Change, state: State) -> None:
         time.sleep(_LOOK_EVERY)
 
 
-def _try(change: Change, advice: Advice, before: Report, workload: Load) -> Tried:
+def _try(change: Change, advice: Advice, before: Report, workload: Workload) -> Tried:
     """Restart with one change and measure. Revert it if it is not better or anything fails."""
     kept = is_back = False
     try:

@@ -206,8 +206,6 @@ class Folder:
         self.restart_file = self.path / "restart.json"
         #: While it exists, the door holds clients' requests (`supervisor/door.py`).
         self.gate_file = self.path / "gate"
-        #: While the first exists, the door notes the shapes of requests in the second, for `tune`.
-        self.look_file, self.seen_file = self.path / "gate.look", self.path / "gate.seen"
         #: vLLM's output.
         self.log_file = self.path / "server.log"
         #: The supervisor's own output and errors.

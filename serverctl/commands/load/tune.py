@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from serverctl.load.client import find_endpoint
 from serverctl.load.metrics import parse_metrics, read_samples
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.bottleneck import NAMES, find_bottleneck, unseen_images, vision_share
-from serverctl.load.tune.trial import Shape, picture_tokens
 from serverctl.load.window import Window
 from serverctl.plan.user_flags import absorbed
 from serverctl.process import control, probe
@@ -93,15 +91,15 @@ def _read_ours(options: argparse.Namespace) -> tuple[Reading, ServerRequest]:
             remark(f"mai-server: {text}")
 
     server = control.endpoint_of(state)
-    window, shapes = observe(server, options.load, options.seconds, say, request.goal.screen, state)
-    return read(state, request, window, shapes), request
+    window = observe(server, options.load, options.seconds, say, request.goal.screen, state)
+    return read(state, request, window), request
 
 
 def _read_foreign(options: argparse.Namespace) -> Reading:
     """Observe a server that somebody else runs, by its counters alone. Raises EnvironmentLacksError or UsageError."""
     named = foreign_endpoint(options)
     endpoint = asyncio.run(find_endpoint(named.base_url, named.api_key, None))
-    window, _ = observe(endpoint, options.load, options.seconds)
+    window = observe(endpoint, options.load, options.seconds)
     page = endpoint.metrics_page()
     if window is None or page is None:
         raise EnvironmentLacksError(f"{named.base_url} tells no numbers (/metrics).", "Only vLLM's own are read.")
@@ -129,7 +127,7 @@ def _parser() -> Parser:
     return parser
 
 
-def read(state: State, request: ServerRequest, window: Window | None, shapes: Sequence[Shape] = ()) -> Reading:
+def read(state: State, request: ServerRequest, window: Window | None) -> Reading:
     """Read the input of a judgement. Raises EnvironmentLacksError if the server does not answer /metrics."""
     server = control.endpoint_of(state)
     metrics = probe.read_metrics(server)
@@ -142,8 +140,7 @@ def read(state: State, request: ServerRequest, window: Window | None, shapes: Se
         if settings.get("mm_processor_cache_gb") == 0:  # without this cache, no images are counted
             window = replace(window, unseen_images=unseen_images(window, model, request.goal.screen, settings))
     if window is not None and window.images and window.prompt_tokens:
-        picture = picture_tokens(shapes, model, edge)
-        vision = vision_share(model, request.goal.screen, edge, window.images, window.prompt_tokens, picture)
+        vision = vision_share(model, request.goal.screen, edge, window.images, window.prompt_tokens)
     return Reading(
         bottleneck=find_bottleneck(window, settings.get("max_num_seqs"), metrics.kv_tokens, vision),
         window=window,
@@ -153,7 +150,6 @@ def read(state: State, request: ServerRequest, window: Window | None, shapes: Se
         fixed=frozenset(request.goal.overrides),
         processor=request.processor,
         cores=len(os.sched_getaffinity(0)),
-        shapes=shapes,
     )
 
 

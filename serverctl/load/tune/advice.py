@@ -6,14 +6,13 @@ long as the context: slots = KV tokens / tokens of a request. Long contexts need
 vLLM's waiting reason "capacity" is any scheduling capacity, slots as well as room in the cache.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.bottleneck import Bottleneck, Kind, kv_slots, limits
-from serverctl.load.tune.trial import Shape
 from serverctl.load.window import Window
 from serverctl.plan.settings import KNOBS
 
@@ -44,7 +43,6 @@ class Reading:
     fixed: frozenset[str] = frozenset()  # knobs that the person set
     processor: bool = False  # whether it serves without a card
     cores: int = 1  # of the processor
-    shapes: Sequence[Shape] = ()  # of the load's requests, if they were noted
 
     @property
     def request_tokens(self) -> int | None:

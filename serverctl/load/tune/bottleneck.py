@@ -170,12 +170,11 @@ def vision_share(
     longest_edge: int | None,
     images: float,
     prompt_tokens: float,
-    picture: float | None = None,
 ) -> float:
     """The vision tower's part of the arithmetic of a prefill, 0 to 1.
 
-    `images` and `prompt_tokens` are those of a mean request, `picture` the tokens of a mean picture. If it is None,
-    estimate it from the planned screen, the prompt and the pixel budget `longest_edge` (None for the model's own).
+    `images` and `prompt_tokens` are those of a mean request. The tokens of a picture are estimated from the planned
+    screen, the prompt and the pixel budget `longest_edge` (None for the model's own).
     """
     vision = model.shape.vision
     if vision is None or images <= 0 or prompt_tokens <= 0:
@@ -183,7 +182,6 @@ def vision_share(
     most = (longest_edge or model.max_pixels) / model.factor**2
     planned = model.image_tokens(*screen, longest_edge)
     each = min(max(planned, (prompt_tokens - _TEXT_TOKENS) / images), prompt_tokens / images, most)
-    each = each if picture is None else picture
     seen = images * _vision_operations(vision, each)
     return seen / (seen + _prompt_operations(model.shape.text, prompt_tokens))
 

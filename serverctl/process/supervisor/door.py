@@ -17,7 +17,6 @@ from serverctl.load.client import OURS
 from serverctl.process.in_vllm.mai_gate import OPEN, Headers, has_key, header, not_authorized
 from serverctl.process.probe import INSIDE
 from serverctl.process.state import Folder
-from serverctl.process.supervisor.shapes import ShapeNotes
 
 #: Most requests that may wait at once; further ones get a 503 with Retry-After.
 MOST_HELD = 256
@@ -99,7 +98,6 @@ class Door:
     def __init__(self, folder: Folder, hold: float) -> None:
         self._folder = folder
         self._hold = hold
-        self._shapes = ShapeNotes(folder)
         self._key = b""
         self._engine: int | None = None  # the port of the engine that serves
         self._draining = self._leaving = False
@@ -229,9 +227,6 @@ class Door:
             counts = head.request.method == b"POST" and not head.is_ours
             self.inside += counts
             try:
-                if counts and head.path.endswith("/chat/completions") and self._shapes.are_wanted:
-                    head = head if head.body is not None else await _with_body(head, reader, writer)
-                    self._shapes.take(head.body or b"")
                 if await self._relay(engine, head, reader, writer):
                     return None
             finally:

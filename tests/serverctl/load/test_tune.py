@@ -1,7 +1,5 @@
 """What holds a server up, by recorded and made-up loads; what would help; and what a trial makes of it."""
 
-import base64
-import io
 import json
 import os
 import signal
@@ -14,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from foundation.errors import MaiError
 from serverctl import tuning
@@ -26,7 +23,7 @@ from serverctl.load.client import Failure, on_loopback
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.bottleneck import Bottleneck, find_bottleneck, unseen_images, vision_share
-from serverctl.load.tune.trial import SeenLoad, judge, picture_tokens, workload_like
+from serverctl.load.tune.trial import judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal
@@ -73,37 +70,6 @@ def recorded(name: str) -> tuple[Window, dict[str, Any]]:
     window = last_load([snapshot for one in document["snapshots"] if (snapshot := Snapshot.from_json(one))])
     assert window is not None
     return window, document
-
-
-SEEN = [
-    [["system", [["s1", 512], ["s2", 100]]], ["user", [["t1", 30], ["p1", 320, 256]]]],
-    [["system", [["s1", 512], ["s2", 100]]], ["user", [["t1", 30], ["p1", 320, 256]]], ["user", [["p2", 640, 480]]]],
-]
-
-
-def test_a_trial_sends_what_was_seen_with_the_clients_own_sizes_and_repetitions() -> None:
-    seen = SeenLoad(SEEN, requests=5, concurrency=(2,), max_tokens=16)
-    (setting,) = seen.settings()
-    assert (setting.width, setting.height, setting.concurrency, setting.cache) == (640, 480, 2, "replayed")
-    first, second, again = (seen.messages(setting, number, "run") for number in (0, 1, 2))
-    assert second[: len(first)] == first, "a history grows at its end, and the prefix cache sees it"
-    assert [message["role"] for message in second] == ["system", "user", "user"]
-    assert again != first, "a repetition is new to the server"
-    assert seen.messages(setting, 0, "another run") != first
-    url = second[2]["content"][0]["image_url"]["url"]
-    assert Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).size == (640, 480)
-    assert len(seen.groups) == 5
-    assert json.dumps(seen.to_json())
-
-
-def test_small_pictures_are_not_blamed_where_their_size_was_seen() -> None:
-    model = find_model("MAI-UI-8B", allow_network=False)
-    tokens = picture_tokens(SEEN, model, None)
-    assert tokens is not None
-    assert tokens < 250
-    guessed = vision_share(model, (1920, 1080), None, 2.0, 4000.0)
-    assert vision_share(model, (1920, 1080), None, 2.0, 4000.0, tokens) < guessed / 3
-    assert picture_tokens([SEEN[0][:1]], model, None) is None
 
 
 # --------------------------------------------------------------------------------------------------- the bottleneck
@@ -303,7 +269,7 @@ def test_a_setting_that_was_given_as_a_flag_of_vllm_is_ones_own_too(
     busy = load(queue=3.0, running=1, waiting=7)
     monkeypatch.setattr(tune, "current_state", lambda _: State(phase="ready", port=1))
     monkeypatch.setattr(tune, "read_request", lambda _: request)
-    monkeypatch.setattr(tune, "observe", lambda *_, **__: (busy, ()))
+    monkeypatch.setattr(tune, "observe", lambda *_, **__: busy)
     monkeypatch.setattr(
         tune, "read", lambda _, seen, window, ___: reading(window, "slots", fixed=frozenset(seen.goal.overrides))
     )
@@ -512,7 +478,7 @@ def test_the_load_of_now_is_judged_alone_where_it_is_enough_to_judge(
         tuning, "time", SimpleNamespace(sleep=lambda s: clock.append(clock[-1] + s), monotonic=lambda: clock[-1])
     )
     monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
-    window, _ = tuning.observe(on_loopback(1), load=None, seconds=10, state=State(port=1, ready_at=0.0))
+    window = tuning.observe(on_loopback(1), load=None, seconds=10, state=State(port=1, ready_at=0.0))
     assert window is not None
     assert window.finished == judged
 

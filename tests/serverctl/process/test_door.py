@@ -1,8 +1,6 @@
 """A server's door: clients keep their address while engines come and go; what runs ends, what comes waits."""
 
 import asyncio
-import base64
-import io
 import json
 import time
 from collections.abc import AsyncIterator
@@ -14,12 +12,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from PIL import Image
 from stubs.controlled import PATIENCE, Machine, tiny_model
 
 from serverctl import endpoint
 from serverctl.load.client import OURS, on_loopback
-from serverctl.load.tune.trial import noting
 from serverctl.process import control, probe
 from serverctl.process.probe import INSIDE
 from serverctl.process.request import ServerRequest, read_request
@@ -208,40 +204,6 @@ async def test_what_is_no_http_is_told_so(folder: Folder, sent: bytes) -> None:
         assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
         writer.close()
         assert not engine.heads
-
-
-def png(width: int, height: int) -> str:
-    data = io.BytesIO()
-    Image.new("RGB", (width, height)).save(data, "PNG")
-    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
-
-
-async def test_shapes_are_noted_only_while_somebody_looks_and_hold_no_content(folder: Folder) -> None:
-    shown = [{"type": "text", "text": "My password"}, {"type": "image_url", "image_url": {"url": png(64, 48)}}]
-    history = [{"role": "system", "content": "word " * 200}, {"role": "user", "content": shown}]
-    body = json.dumps({"messages": history}).encode()
-
-    async def in_pieces() -> AsyncIterator[bytes]:
-        yield body[:90]
-        yield body[90:]
-
-    async with behind(folder) as (_, engine, client):
-        await client.post(CHAT, content=body)
-        with noting(folder.look_file, folder.seen_file) as shapes:
-            assert not folder.seen_file.exists()
-            await client.post(CHAT, content=body)
-            await client.post(CHAT, content=in_pieces())
-            await client.post(CHAT, content=body, headers={OURS: "1"})
-            await client.post(CHAT, content=b"no JSON")
-            assert "password" not in folder.seen_file.read_text()
-        assert engine.bodies == [body] * 4 + [b"no JSON"]
-    first, second = shapes
-    assert first == second
-    (_, texts), (_, pieces) = first
-    assert [length for _, length in texts] == [512, 488]
-    assert (pieces[0][1], pieces[1][1:]) == (11, [64, 48])
-    assert not folder.look_file.exists()
-    assert not folder.seen_file.exists()
 
 
 # With the whole controller
