@@ -1,115 +1,36 @@
-"""Refuses a start that cannot succeed: this vLLM does not know the model, or this machine lacks something."""
+"""Refuses a start that cannot succeed: a quantisation, chat template or adapter that cannot serve, or a full disk."""
 
-import ast
 import json
-import os
-import re
-import resource
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from serverctl.hardware.facts import GIB
 from serverctl.models.adapters import check_adapters, flag_values
 from serverctl.models.defects import BrokenFileError, Place, read_object
 from serverctl.models.files import NoStartError, place_of, refuse_unknown_method
 from serverctl.plan.goal import Plan
-from serverctl.plan.settings import names_flag
 from serverctl.process.request import Prepared
 from serverctl.process.state import has_room
 
-_LAYERS = "vllm/model_executor/layers"
-#: For entries of config.json, the source files that contain all their valid values.
-_NAMED_IN: Mapping[tuple[str, ...], tuple[str, ...]] = {
-    ("hidden_act", "hidden_activation"): (f"{_LAYERS}/activation.py", "transformers/activations.py"),
-    ("rope_type",): (
-        f"{_LAYERS}/rotary_embedding/__init__.py",
-        "transformers/modeling_rope_utils.py",
-        "vllm/transformers_utils/config.py",
-    ),
-    ("architectures",): ("vllm/model_executor/models/registry.py", "transformers/models/auto/modeling_auto.py"),
-}
-#: User flags that override config.json, or let the model bring its own code.
-_OTHER_CODE = ("--hf-overrides", "--trust-remote-code", "--model-impl", "--config-format")
-_BIND = "VLLM_CPU_OMP_THREADS_BIND"
-#: Address space of vLLM's libraries and threads beside weights and cache, bytes.
-_LIBRARIES = 8 * GIB
 
-
-def refuse_hopeless(prepared: Prepared, python: Path, environ: Mapping[str, str]) -> None:
+def refuse_hopeless(prepared: Prepared, python: Path) -> None:
     """Raise NoStartError for the first reason why no start can succeed."""
     plan = prepared.plan
     refuse_unknown_method(plan.model, prepared.capabilities.quantizations)
-    _machine(plan, environ)
-    place = place_of(plan.model)
-    if place is None:
-        return
-    with suppress(BrokenFileError, OSError):  # the check of the files reports these
-        if not names_flag(plan.extra, *_OTHER_CODE):
-            _names(place, read_object(place, "config.json"), python, prepared.capabilities.version)
-        _template(place, plan, python)
-    for what, remedy in check_adapters(place, plan.extra):
-        raise NoStartError("VALUE", f"{what}.", remedy)
-
-
-def _machine(plan: Plan, environ: Mapping[str, str]) -> None:
     folder = Path(tempfile.gettempdir())
     if not has_room(folder):
         text = "Free some space there, or name another folder with TMPDIR."
         raise NoStartError("DISK", f"The disk of temporary files is full: {folder}.", text)
-    limit = resource.getrlimit(resource.RLIMIT_AS)[1]
-    needed = plan.budget.weights + max(0, plan.budget.kv) + _LIBRARIES
-    if limit not in (resource.RLIM_INFINITY, -1) and limit < needed:
-        raise NoStartError(
-            "HOST_OOM",
-            f"A program here may have {limit / GIB:.1f} GiB of addresses (ulimit -v), and vLLM needs about "
-            f"{needed / GIB:.0f} GiB.",
-            "Start from a shell without that limit: `ulimit -v unlimited`, or ask who set it.",
-        )
-    binding, ours = environ.get(_BIND, ""), sorted(os.sched_getaffinity(0))
-    missing = sorted(_cores(binding) - {*ours}) if plan.vendor == "cpu" else []
-    if missing:
-        together = f"{ours[0]} to {ours[-1]}" if len(ours) == ours[-1] - ours[0] + 1 else str(ours)
-        raise NoStartError(
-            "VALUE",
-            f"{_BIND}={binding} names core {missing[0]}, and this program may use {together}.",
-            f"Unset {_BIND}, or name cores that are there.",
-        )
-
-
-def _cores(text: str) -> set[int]:
-    """Return the cores in a list such as 0-3,8|4-7; empty if it is a word."""
-    found: set[int] = set()
-    for part in re.split(r"[|,]", text):
-        match = re.fullmatch(r"\s*(\d{1,5})(?:-(\d{1,5}))?\s*", part)
-        if match:
-            found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return found
-
-
-def _names(place: Place, config: Mapping[str, Any], python: Path, version: str) -> None:
-    """Compare the names in config.json with those in vLLM's source."""
-    for entries, modules in _NAMED_IN.items():
-        known = words_in(python, *modules)
-        for entry, name in _said(config, entries):
-            if known and name not in known and not config.get("auto_map"):
-                what = f"config.json in {place.name} says {entry} {name[:60]!r}, which vLLM {version} does not know."
-                kind = "ARCH" if entry == "architectures" else "VALUE"
-                raise NoStartError(kind, what, "Is it misspelt? Otherwise `mai-server install` may have a newer vLLM.")
-
-
-def _said(value: Any, entries: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the names that some entries of config.json have, at any depth."""
-    for key, each in value.items():
-        if key in entries:
-            names = each if isinstance(each, list) else [each]
-            yield from ((key, name) for name in names if isinstance(name, str))
-        elif isinstance(each, Mapping):
-            yield from _said(each, entries)
+    place = place_of(plan.model)
+    if place is None:
+        return
+    with suppress(OSError):  # the check of the files reports these
+        _template(place, plan, python)
+    for what, remedy in check_adapters(place, plan.extra):
+        raise NoStartError("VALUE", f"{what}.", remedy)
 
 
 def _template(place: Place, plan: Plan, python: Path) -> None:
@@ -172,23 +93,6 @@ def _image_mark(place: Place) -> str:
 _RENDER = Path(__file__).parents[2] / "vllm" / "render_template.py"
 #: Timeout for rendering a template, seconds. A template that takes longer is not judged.
 _RENDER_SECONDS = 30.0
-
-
-@cache
-def words_in(python: Path, *modules: str) -> frozenset[str]:
-    """Return all string constants of some modules, "vllm/model_executor/x.py"; none if one of them is not there."""
-    found: set[str] = set()
-    for module in modules:
-        path = next(iter(sorted(python.parent.parent.glob(f"lib/python*/site-packages/{module}"))), None)
-        try:
-            tree = ast.parse(path.read_text(encoding="utf-8")) if path else None
-        except (OSError, ValueError, SyntaxError):
-            tree = None
-        if tree is None:
-            return frozenset()
-        nodes = ast.walk(tree)
-        found |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return frozenset(found)
 
 
 def rendered_by(python: Path, template: str, variables: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:

@@ -222,8 +222,7 @@ class Owner:
                     prepared = prepare(self._request, goal)
                     self._goal = goal
         if not self._goal.force:
-            environ = {**os.environ, **{name: value for name, (value, _) in prepared.plan.env.items()}}
-            refuse_hopeless(prepared, Path(self._request.vllm_python), environ)
+            refuse_hopeless(prepared, Path(self._request.vllm_python))
         offline = not self._goal.force and needs_no_hub(prepared.plan.model, self._goal.extra)
         return replace(prepared, offline=offline)
 
