@@ -52,20 +52,17 @@ class AnswersFile(JsonLines):
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        super().__init__(folder / "answers.jsonl", _WHAT, self._take, "evaluation")
+        super().__init__(folder / "answers.jsonl", _WHAT, lambda line: _take(self.answers, line), "evaluation")
         try:
             self._check_run()
         except BaseException:
             self.close()
             raise
 
-    def _take(self, line: dict[str, Any]) -> None:
-        _take(self.answers, line)
-
     @override
     def append(self, document: Mapping[str, Any]) -> None:
         super().append(document)
-        self._take(dict(document))
+        _take(self.answers, dict(document))
 
     def _check_run(self) -> None:
         path = self._folder / "eval.json"

@@ -9,13 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from agent.api.server import Asker, Question, Seen, read_image
+from agent.api.server import Asker, Seen, read_image
 from agent.core.geometry import CapturePoint, Grid, Size, Viewport
 from agent.evals.folder import AnswersFile, is_answer
 from agent.evals.judging import ZOOM, first_point
 from agent.evals.pace import Pace
 from agent.evals.samples import Sample
-from agent.model.asking import Completion
 from agent.model.refusals import ErrorKind, ModelError
 from agent.run.models.resolve_point import crop_around
 from agent.screen.capture import Frame
@@ -144,15 +143,7 @@ async def _closer(asker: Asker, sample: Sample, frame: Frame, line: Mapping[str,
 
 async def _answer(asker: Asker, sample: Sample, frame: Frame) -> dict[str, Any]:
     question = await asker.question(sample.instruction, Seen(frame), grounding=True)
-    return _line(question, await question.send())
-
-
-def _refused(error: ModelError) -> dict[str, Any]:
-    """Return the line of a sample that the server or the model cannot answer. Scorers count it as wrong."""
-    return {"sent": [1, 1], "grid": None, "answer": {"content": "", "finish_reason": error.kind}, "error": str(error)}
-
-
-def _line(question: Question, completion: Completion) -> dict[str, Any]:
+    completion = await question.send()
     answer, grid = completion.answer, question.model.family.facts.grounding
     calls = [asdict(call) for call in answer.tool_calls]
     return {
@@ -167,6 +158,11 @@ def _line(question: Question, completion: Completion) -> dict[str, Any]:
         "ms": round(completion.total_ms, 1),
         "first_token_ms": None if completion.ttft_ms is None else round(completion.ttft_ms, 1),
     }  # fmt: skip
+
+
+def _refused(error: ModelError) -> dict[str, Any]:
+    """Return the line of a sample that the server or the model cannot answer. Scorers count it as wrong."""
+    return {"sent": [1, 1], "grid": None, "answer": {"content": "", "finish_reason": error.kind}, "error": str(error)}
 
 
 def _looked_up(path: Path) -> tuple[Size, str]:

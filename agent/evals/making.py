@@ -89,14 +89,6 @@ class Stage:
         """Close all windows."""
         self._wait(lambda: all(not self.manager.dismiss(one) for one in self.windows()))
 
-    def point_at(self, x: int, y: int) -> None:
-        """Move the pointer."""
-        self.desktop.hand.perform(Move(DesktopPoint(x, y)))
-
-    def click(self, point: DesktopPoint) -> None:
-        """Press the left button at a point."""
-        self.desktop.hand.perform(Click(point))
-
     def paint(self, commands: Sequence[Sequence[str]]) -> None:
         """Run the commands that set a theme."""
         for command in commands:
@@ -113,13 +105,10 @@ class Stage:
                 break
         return frame, outline
 
-    def tops(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
-        """Return, for each point, the window that gets a click there."""
-        return self.manager.layers_at(points)
-
-    def layers(self) -> list[Region]:
-        """Return the regions of all windows with their frames, panels and open menus, the topmost first."""
-        return [layer.outer for layer in self.manager.layers()]
+    def targets(self, outline: Outline, frame_words: Collection[str] = ()) -> list[Target]:
+        """Return the elements of a look that can be asked for."""
+        layers = [layer.outer for layer in self.manager.layers()]  # windows with their frames, panels and open menus
+        return targets_of(outline, self.manager.layers_at, layers, frame_words)
 
     def _wait(self, found: Callable[[], T | None]) -> T | None:
         end = time.monotonic() + _PATIENCE
@@ -266,15 +255,15 @@ def _scene(
         place = _somewhere(size, rng)
         with suppress(EnvironmentLacksError):  # a program that shows no window is missed in this picture alone
             stage.place(stage.open(command), place)
-    stage.point_at(0, size.height - 100)  # nothing is there that shows a tooltip
+    stage.desktop.hand.perform(Move(DesktopPoint(0, size.height - 100)))  # nothing is there that shows a tooltip
     frame, outline = stage.look()
-    found = targets_of(outline, stage.tops, stage.layers(), frame_words)
+    found = stage.targets(outline, frame_words)
     seed, opens = str(rng.random()), rng.random() < _OPENED
     opening = [target for target in found if target.role in _OPENING]
     if opening and opens:
-        stage.click(_shuffled(opening, seed)[0].element.box.middle)
+        stage.desktop.hand.perform(Click(_shuffled(opening, seed)[0].element.box.middle))
         frame, outline = stage.look()
-        found = targets_of(outline, stage.tops, stage.layers(), frame_words)
+        found = stage.targets(outline, frame_words)
     frame.image.save(path)
     questions = tuple(_chosen(found, outline, min(most, config["samples"]), seed))
     stage.clear()

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 #: The 97.5 % quantile of the normal distribution, for a 95 % interval.
@@ -38,44 +37,29 @@ def clustered_wilson(clusters: Sequence[Sequence[bool]]) -> tuple[float, float]:
     return wilson(right / effect, count / effect)
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """The same samples under two models: McNemar's exact test, two-sided."""
+def paired(here: Mapping[str, bool], there: Mapping[str, bool]) -> dict[str, Any]:
+    """Compare the verdicts on the same samples under two models, by McNemar's exact test (two-sided).
 
-    both: int
-    only_here: int
-    only_there: int
-    neither: int
-    left_out: int = 0  # samples that the other one does not have
-
-    @classmethod
-    def of(cls, here: Mapping[str, bool], there: Mapping[str, bool]) -> "Paired":
-        """Compare verdicts by the ids of samples that both have."""
-        pairs = [(here[name], there[name]) for name in here if name in there]
-        both, neither = pairs.count((True, True)), pairs.count((False, False))
-        return cls(both, pairs.count((True, False)), pairs.count((False, True)), neither, len(here) - len(pairs))
-
-    @property
-    def p_value(self) -> float:
-        """The probability of a difference at least this large if both models were equally good."""
-        count, fewer = self.only_here + self.only_there, min(self.only_here, self.only_there)
-        # Integers: 2**-count underflows a float beyond 1,074 pairs.
-        at_most: int = sum(math.comb(count, some) for some in range(fewer + 1))
-        return min(1.0, 2 * at_most / (1 << count))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts and the probability as JSON values."""
-        return {
-            "both": self.both, "only_here": self.only_here, "only_baseline": self.only_there,
-            "neither": self.neither, "left_out": self.left_out, "p": self.p_value,
-        }  # fmt: skip
+    Return the counts as JSON values, with those "left_out" that the other one does not have, and "p": the probability
+    of a difference at least this large if both models were equally good.
+    """
+    pairs = [(here[name], there[name]) for name in here if name in there]
+    both, neither = pairs.count((True, True)), pairs.count((False, False))
+    only_here, only_there = pairs.count((True, False)), pairs.count((False, True))
+    count = only_here + only_there
+    # Integers: 2**-count underflows a float beyond 1,074 pairs.
+    at_most: int = sum(math.comb(count, some) for some in range(min(only_here, only_there) + 1))
+    return {
+        "both": both, "only_here": only_here, "only_baseline": only_there, "neither": neither,
+        "left_out": len(here) - len(pairs), "p": min(1.0, 2 * at_most / (1 << count)),
+    }  # fmt: skip
 
 
-def baseline_line(paired: Mapping[str, Any], only_here: str) -> str:
-    """Return the JSON values of a `Paired` as a line for a person; `only_here` is its count in words."""
-    alike, there = paired["both"] + paired["neither"], paired["only_baseline"]
-    if not alike + there + paired["only_here"]:
+def baseline_line(found: Mapping[str, Any], only_here: str) -> str:
+    """Return the result of `paired` as a line for a person; `only_here` is its count in words."""
+    alike, there = found["both"] + found["neither"], found["only_baseline"]
+    if not alike + there + found["only_here"]:
         return "baseline: it has none of these"
-    left = f"; {paired['left_out']} are not in it" if paired["left_out"] else ""
-    p_value = f"McNemar's p = {paired['p']:.4g}"
+    left = f"; {found['left_out']} are not in it" if found["left_out"] else ""
+    p_value = f"McNemar's p = {found['p']:.4g}"
     return f"baseline: {only_here} right only here, {there} only there, {alike} alike{left}; {p_value}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.evals.judging import OFFICIAL, RULES, ZOOM, Verdict
 from agent.evals.samples import Benchmark
-from agent.evals.statistics import Paired, baseline_line, wilson
+from agent.evals.statistics import baseline_line, paired, wilson
 from foundation.configs import load_config
 
 
@@ -44,7 +44,7 @@ def summary(
         "notes": list(notes),
     }
     if baseline is not None:
-        totals["baseline"] = Paired.of({one.sample.id: one.right for one in verdicts}, baseline).to_json()
+        totals["baseline"] = paired({one.sample.id: one.right for one in verdicts}, baseline)
     return totals
 
 
@@ -141,8 +141,8 @@ def lines(totals: Mapping[str, Any]) -> Iterator[str]:
         part = totals["answered"] < totals["samples"]
         ours = f"not measured{' in whole' if part else ''}" if entry["ours"] is None else f"{entry['ours']:.1f} %"
         yield f"published ({entry['source']}, {how_judged(entry)}): {entry['figure']:.1f} %; here {ours}"
-    if paired := totals["baseline"]:
-        yield baseline_line(paired, str(paired["only_here"]))
+    if found := totals["baseline"]:
+        yield baseline_line(found, str(found["only_here"]))
 
 
 def rows_of(totals: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

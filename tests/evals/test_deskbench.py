@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from agent.core.actions import Click
 from agent.core.geometry import DesktopPoint, Region, Size
 from agent.evals.making import Stage, Wishes, make
 from agent.evals.samples import read_benchmark
-from agent.evals.targets import targets_of
 from agent.sandbox.desktop import Sandbox
 from foundation.errors import UsageError
 
@@ -45,11 +45,12 @@ def test_a_click_anywhere_in_a_box_reaches_what_is_asked_for(sandbox: Sandbox) -
         window = stage.open(["xfwm4-tweaks-settings"])
         stage.place(window, Region(100, 100, 900, 600))
         _, outline = stage.look()
-        boxes = [one.element for one in targets_of(outline, stage.tops, stage.layers()) if one.role == "check"]
+        boxes = [one.element for one in stage.targets(outline) if one.role == "check"]
         assert len(boxes) >= 5
         for number, box in enumerate(boxes):
             corner = (0.03, 0.97)[number % 2]
-            stage.click(DesktopPoint(box.box.left + corner * box.box.width, box.box.top + corner * box.box.height))
+            point = DesktopPoint(box.box.left + corner * box.box.width, box.box.top + corner * box.box.height)
+            stage.desktop.hand.perform(Click(point))
         _, after = stage.look()
         now = {one.box: "checked" in one.states for one in after.elements if one.role == "check box"}
         assert [now[one.box] for one in boxes] == ["checked" not in one.states for one in boxes]

@@ -8,7 +8,7 @@ import pytest
 from agent.core.geometry import Size
 from agent.evals.judging import in_polygon, judge
 from agent.evals.samples import Sample
-from agent.evals.statistics import Paired, wilson
+from agent.evals.statistics import paired, wilson
 
 SIZE = Size(200, 100)
 #: left 20, top 10, right 60, bottom 30 of 200x100: 100 to 300 of the thousand on both axes
@@ -116,9 +116,9 @@ def test_intervals_are_wilsons(right: int, count: int, low: float, high: float) 
 def test_differences_are_tested_by_mcnemars_exact_test(here: int, there: int, p: float) -> None:
     mine = {str(number): number < here for number in range(here + there + 3)}
     base = {str(number): here <= number < here + there for number in range(here + there + 2)} | {"gone": True}
-    paired = Paired.of(mine, base)
-    assert (paired.both, paired.only_here, paired.only_there, paired.neither) == (0, here, there, 2)
-    assert paired.p_value == pytest.approx(p, abs=1e-12)
+    found = paired(mine, base)
+    assert [found[name] for name in ("both", "only_here", "only_baseline", "neither")] == [0, here, there, 2]
+    assert found["p"] == pytest.approx(p, abs=1e-12)
 
 
 def test_a_closer_look_is_in_pixels_of_the_picture_whatever_size_the_benchmark_states() -> None:

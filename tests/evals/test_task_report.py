@@ -104,13 +104,6 @@ def test_a_baseline_is_of_runs_and_of_the_same_tasks(tmp_path: Path) -> None:
         read_baseline(tmp_path)
 
 
-def test_a_baseline_of_earlier_versions_is_compared_by_the_names_of_tasks(tmp_path: Path) -> None:
-    write_verdicts(tmp_path, [verdict("a#1", "honest miss")])
-    here = [verdict("a#1", "right", digest="2")]
-    told = report_on(here, {}, (), read_baseline(tmp_path)).baseline
-    assert told is not None and (told["only_here"], told["left_out"]) == (1, 0)
-
-
 def test_epochs_are_counted_by_task_and_tokens_are_priced() -> None:
     used = {"prompt": 1_000_000, "completion": 100_000, "cached": None}
     runs = [

@@ -312,7 +312,6 @@ def _as_stored(name: str) -> str:
 
 # Receipts and undo
 
-_TOLD_ABOUT = {"setting", "file", "window", "clipboard"}
 _Change = Mapping[str, Any]
 
 
@@ -322,28 +321,27 @@ def receipt_errors(changes: Sequence[_Change], before: State, after: State, home
     Changes that programs make by themselves may be listed or not. Windows are compared by how many were
     opened and closed, because titles change while they are open.
     """
-    listed = {(change["kind"], _canonical(change, home)) for change in changes if change["kind"] in _TOLD_ABOUT}
+    listed = {(change["kind"], _canonical(change, home)) for change in changes}
     found = differences(before, after)
-    really = {(one.kind, _plain(one)) for one in found if one.kind in _TOLD_ABOUT}
+    really = {(one.kind, one.what): one for one in found}
     lines = []
     for one in found:
         if one.kind not in {"setting", "file", "clipboard"} or one.noise or _follows(one, found):
             continue
         moved = one.kind == "file" and any(one.what in _texts(change) for change in changes if change["kind"] == "file")
-        if (one.kind, _plain(one)) not in listed and not moved:
+        if (one.kind, one.what) not in listed and not moved:
             lines.append(f"missing: {one}")
     for change in changes:
         kind, what = change["kind"], _canonical(change, home)
         if what in after.settings and "UNSUPPORTED" in after.settings[what]:
             continue  # a list of XFCE's, which its tool does not print
-        if kind in {"setting", "clipboard"} and (kind, what) not in really:
-            lines.append(f"invented: {kind} {change['what']}: {change['before']} -> {change['after']}"[:300])
-        if kind == "file" and (kind, what) not in really and not what.startswith("."):
-            lines.append(f"invented: file {change['what']}"[:300])
-        if kind == "setting" and (kind, what) in really:
-            one = next(one for one in found if (one.kind, _plain(one)) == (kind, what))
-            if not _alike(change["after"], one.after):
-                lines.append(f"wrong: {what} became {one.after!r}, told as {change['after']!r}"[:300])
+        if (kind, what) not in really:
+            if kind in {"setting", "clipboard"}:
+                lines.append(f"invented: {kind} {change['what']}: {change['before']} -> {change['after']}"[:300])
+            elif kind == "file" and not what.startswith("."):
+                lines.append(f"invented: file {change['what']}"[:300])
+        elif kind == "setting" and not _alike(change["after"], now := really[kind, what].after):
+            lines.append(f"wrong: {what} became {now!r}, told as {change['after']!r}"[:300])
     opened = sum(one.kind == "window" and one.before is None for one in found)
     closed = sum(one.kind == "window" and one.after is None for one in found)
     told_opened = sum(change["kind"] == "window" and change["before"] is None for change in changes)
@@ -371,17 +369,12 @@ def left_over(before: State, after: State) -> list[str]:
     ]
 
 
-def _plain(one: Difference) -> str:
-    return "" if one.kind == "clipboard" else one.what
-
-
 def _canonical(change: _Change, home: str) -> str:
-    what = str(change["what"])
+    """Return the name that the same change has in `differences`."""
     if change["kind"] == "clipboard":
         return ""
-    if change["kind"] == "file":
-        return re.sub(r"^(~/|" + re.escape(home) + "/)", "", what)
-    return what
+    what = str(change["what"])
+    return what.removeprefix("~/").removeprefix(f"{home}/") if change["kind"] == "file" else what
 
 
 def _alike(listed: str | None, really: str | None) -> bool:

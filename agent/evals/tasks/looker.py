@@ -97,7 +97,11 @@ class Looker:
         apps = sorted({str(wanted.get("app", "")) for wanted in task.expect.tree})
         return State(
             settings=_xfconf(parts.get("xfconf", "")) | _dconf(parts.get("dconf", "")) | self._kde(),
-            asked={name: self._asked(name) for name in task.expect.settings if name.startswith("gsettings ")},
+            asked={
+                name: self.run("gsettings", "get", *name.split(" ", 2)[1:]).strip()
+                for name in task.expect.settings
+                if name.startswith("gsettings ")
+            },
             files=dict(self._files()),
             texts={path: self._text(path) for path in task.expect.paths},
             outputs={command: self.run(command) for command in task.expect.outputs},
@@ -111,9 +115,6 @@ class Looker:
     def windows(self) -> set[str]:
         """Return the ids of the windows."""
         return set(re.findall("0x[0-9a-f]+", self.run("xprop", "-root", "_NET_CLIENT_LIST")))
-
-    def _asked(self, name: str) -> str:
-        return self.run("gsettings", "get", *name.split(" ", 2)[1:]).strip()
 
     def _nodes(self, apps: Sequence[str]) -> list[dict[str, Any]]:
         """Return the controls of applications whose name fits."""

@@ -56,14 +56,11 @@ def _prepared(steps: list[Any]) -> tuple[list[str], list[str], list[str]]:
     after: list[str] = []
     for step in steps:
         if step["type"] in ("launch", "open"):
-            opened.append(_line(step["parameters"]) if step["type"] == "launch" else _opens(step["parameters"]["path"]))
+            asked = step["parameters"]
+            opened.append(_line(asked) if step["type"] == "launch" else f"xdg-open {_word(asked['path'])}")
         else:
             (after if opened else setup).extend(_commands([step]))
     return setup, opened, after
-
-
-def _opens(path: str) -> str:
-    return f"xdg-open {_word(path)}"
 
 
 def _commands(steps: list[Any]) -> Iterator[str]:

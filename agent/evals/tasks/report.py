@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from typing_extensions import override
 
-from agent.evals.statistics import Paired, baseline_line, clustered_wilson, wilson
+from agent.evals.statistics import baseline_line, clustered_wilson, paired
 from agent.evals.tasks.judge import GOOD, VERDICTS, Judgement, judge, lacking, left_over, receipt_errors
 from agent.evals.tasks.work import States, read_states
 from agent.fleet.fleet import Lines
@@ -71,8 +71,13 @@ class Share(BaseModel):
         clusters: dict[str, list[bool]] = {}
         for run in runs:
             clusters.setdefault(run.task, []).append(right(run))
-        outcomes = [one for cluster in clusters.values() for one in cluster]
-        low, high = clustered_wilson(list(clusters.values()))
+        return cls.of_clusters([*clusters.values()])
+
+    @classmethod
+    def of_clusters(cls, clusters: Sequence[Sequence[bool]]) -> "Share":
+        """Return the share of right outcomes; outcomes of the same task are a cluster."""
+        outcomes = [*chain(*clusters)]
+        low, high = clustered_wilson(clusters)
         share = sum(outcomes) / len(outcomes) if outcomes else None
         return cls(right=sum(outcomes), count=len(outcomes), share=share, low=low, high=high)
 
@@ -194,8 +199,8 @@ def report_on(
         runs=len(runs),
         left=len(left),
         success=Share.of(runs, lambda one: one.right),
-        ever=_share_of(map(any, outcomes)),
-        always=_share_of(map(all, outcomes)),
+        ever=Share.of_clusters([[any(each)] for each in outcomes]),
+        always=Share.of_clusters([[all(each)] for each in outcomes]),
         classes={name: Share.of([one for one in runs if one.group == name], lambda one: one.right)
                  for name in sorted({one.group for one in runs})},
         verdicts={name: count for name in VERDICTS if (count := sum(one.verdict == name for one in verdicts))},
@@ -212,7 +217,7 @@ def report_on(
         step_s=_median(seconds for one in runs for seconds in one.step_s),
         tokens=sum(tokens) if tokens else None,
         cost=_cost(runs, price),
-        baseline=None if baseline is None else Paired.of(_by_task(runs), _with_unknown(baseline, runs)).to_json(),
+        baseline=None if baseline is None else paired(_by_task(runs), baseline),
     )  # fmt: skip
 
 
@@ -237,19 +242,6 @@ def _outcomes(verdicts: Iterable[TaskVerdict]) -> dict[str, list[bool]]:
 def _by_task(verdicts: Iterable[TaskVerdict]) -> dict[str, bool]:
     """Return by task whether more than half of its judged runs are successes."""
     return {task: 2 * sum(right) > len(right) for task, right in _outcomes(verdicts).items()}
-
-
-def _with_unknown(baseline: Mapping[str, bool], runs: Iterable[TaskVerdict]) -> dict[str, bool]:
-    """Add the present digests of tasks to a baseline of an earlier version, which recorded no digests."""
-    return {f"{one.task} {one.digest}": baseline[one.task] for one in runs if one.task in baseline} | dict(baseline)
-
-
-def _share_of(outcomes: Iterable[bool]) -> Share:
-    """Return the share of tasks."""
-    found = list(outcomes)
-    low, high = wilson(sum(found), len(found))
-    share = sum(found) / len(found) if found else None
-    return Share(right=sum(found), count=len(found), share=share, low=low, high=high)
 
 
 def _cost(runs: Sequence[TaskVerdict], price: tuple[float, float] | None) -> float | None:
@@ -289,8 +281,8 @@ def lines(report: TasksReport) -> Iterator[str]:
         rows |= {"tasks with a success (pass@k)": report.ever, "only successes (pass^k)": report.always}
     rows |= {"false done": report.false_done, "harm": report.harmed}
     rows |= {"verified: precision": report.precision, "verified: recall": report.recall}
-    for model, found in report.verifiers.items():
-        rows |= {f"{model}: precision": found.precision, f"{model}: recall": found.recall}
+    for model, shares in report.verifiers.items():
+        rows |= {f"{model}: precision": shares.precision, f"{model}: recall": shares.recall}
     width = max(map(len, rows))
     yield from (f"{name:<{width}}  {_row(share)}" for name, share in rows.items())
     yield "verdicts: " + ", ".join(f"{count} {name}" for name, count in report.verdicts.items())
@@ -303,8 +295,8 @@ def lines(report: TasksReport) -> Iterator[str]:
     if report.step_s is not None:
         yield f"median of a step: {report.decide_s:.2f} s from look to decision, {report.step_s:.2f} s whole"
     yield f"receipts that differ from the states: {report.receipts_wrong}; left by undo: {report.undo_wrong}"
-    if paired := report.baseline:
-        yield baseline_line(paired, counted(paired["only_here"], "task"))
+    if found := report.baseline:
+        yield baseline_line(found, counted(found["only_here"], "task"))
 
 
 def _row(share: Share) -> str:

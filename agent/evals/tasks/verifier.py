@@ -16,7 +16,7 @@ from agent.model.asking import ModelClient
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, ImagePart, Message, Sampling, TextPart
 from agent.record.read import Bundle, read_bundle
-from agent.screen.encode import EncodedImage, encode, open_foreign
+from agent.screen.encode import encode, open_foreign
 from foundation.errors import UsageError
 from foundation.files import JsonLines, read_lines
 
@@ -88,13 +88,10 @@ def _request(say: str, bundle: Bundle) -> ChatRequest:
     pictures = [step.image for step in bundle.steps if step.image is not None]
     for title, picture in (("The screen before:", pictures[:1]), ("The screen after:", pictures[-1:])):
         for image in picture:
-            parts += [TextPart(title), ImagePart(_picture(bundle.path / image.file))]
+            data = (bundle.path / image.file).read_bytes()
+            parts += [TextPart(title), ImagePart(encode(open_foreign(data, ("PNG", "JPEG", "WEBP")), "jpeg"))]
     chat = (Message.text("system", _SYSTEM), Message("user", tuple(parts)))
     return ChatRequest(chat, Sampling(), schema=_FORM)
-
-
-def _picture(path: Path) -> EncodedImage:
-    return encode(open_foreign(path.read_bytes(), ("PNG", "JPEG", "WEBP")), "jpeg")
 
 
 def _says(answer: str) -> bool | None:
