@@ -31,35 +31,6 @@ if TYPE_CHECKING:
 _OF_A_LINE = re.compile(r"line \d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The outcome of one request."""
-
-    id: str  # of the request
-    text: str | None = None  # None for a failure
-    reasoning: str | None = None  # the model's reasoning, if the server sends it separately
-    finish_reason: str | None = None  # "length" when the token limit cut the answer off
-    usage: dict[str, int | None] | None = None  # prompt_tokens, completion_tokens, cached_tokens; None is unknown
-    seconds: float | None = None  # of the request that was answered
-    kind: str = ""  # of a failure, for programs
-    message: str = ""  # of a failure, for people
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is an answer."""
-        return self.text is not None
-
-    def document(self) -> dict[str, Any]:
-        """As a line of the answers file."""
-        document: dict[str, Any] = {"id": self.id, "ok": self.ok}
-        if not self.ok:
-            return document | {"error": {"kind": self.kind, "message": self.message}}
-        reasoning = {"reasoning": self.reasoning} if self.reasoning else {}
-        seconds = None if self.seconds is None else round(self.seconds, 3)
-        document |= {"text": self.text, **reasoning, "finish_reason": self.finish_reason}
-        return document | {"usage": self.usage or {}, "seconds": seconds}
-
-
 class AnswersFile(JsonLines):
     """The answers of one batch."""
 
@@ -77,15 +48,15 @@ class AnswersFile(JsonLines):
 
     def forget_failures(self, ids: Iterable[str]) -> None:
         """Remove the failures that will be retried, so that every request has one line in the end."""
-        again = self.failed & (set(ids) | self.answered | {name for name in self.failed if _OF_A_LINE.fullmatch(name)})
-        if again:
+        known = {*ids, *self.answered}
+        if again := {name for name in self.failed if name in known or _OF_A_LINE.fullmatch(name)}:
             self.drop(lambda document: not document["ok"] and document["id"] in again)
             self.failed -= again
 
-    def write(self, answer: Answer) -> None:
-        """Write an answer immediately. Raises EnvironmentLacksError on failure (a full disk)."""
-        self.append(answer.document())
-        (self.answered if answer.ok else self.failed).add(answer.id)
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Write a line immediately. Raises EnvironmentLacksError on failure (a full disk)."""
+        self.append(line)
+        (self.answered if line["ok"] else self.failed).add(line["id"])
 
 
 #: Pause before the first retry, in seconds; doubled each time, up to the most.
@@ -103,13 +74,13 @@ class Asker:
     say: Callable[[str], None]  # receives a message when the server must be waited for
     waiting: bool = False
 
-    async def ask(self, name: str, request: Mapping[str, Any]) -> Answer:
-        """The answer or the failure of a request. Raises EnvironmentLacksError if every request would fail alike."""
+    async def ask(self, name: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The line of a request's answer or failure. Raises EnvironmentLacksError if every request would fail alike."""
         for attempt in range(self.retries + 1):
             began = time.monotonic()
             try:
                 completion = await self.client.chat.completions.create(model=self.endpoint.model, **request)
-                answer = _answer(name, completion, time.monotonic() - began)
+                answer = _answered(name, completion, time.monotonic() - began)
                 self.waiting = False
                 return answer
             except Exception as error:  # whatever the transport or the JSON reader raises
@@ -122,7 +93,7 @@ class Asker:
             pause = min(_BACKOFF_S * 2**attempt, _MOST_BACKOFF_S)
             await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311  # so that not all come back at once
         await self._check_server(failure)
-        return Answer(name, kind=failure.kind, message=failure.message)
+        return _failed(name, failure.kind, failure.message)
 
     async def _check_server(self, failure: Failure) -> None:
         """Raise if every other request would fail alike."""
@@ -135,16 +106,26 @@ class Asker:
             )
 
 
-def _answer(name: str, completion: Any, seconds: float) -> Answer:
-    """Read an answer out of a completion. Raises ValueError if it holds none."""
+def _answered(name: str, completion: Any, seconds: float) -> dict[str, Any]:
+    """Return the line of an answer; unknown counts of tokens are null. Raises ValueError if a completion holds none."""
     reader = AnswerReader(max_chars=sys.maxsize)  # all of it is here already
     reader.take(completion)
     answer = reader.answer()
+    usage = answer.usage
     if not (answer.content or answer.reasoning or answer.finish_reason):
         raise ValueError("there is no answer in it")
-    counted = answer.usage
-    usage = {"prompt_tokens": counted.prompt, "completion_tokens": counted.completion, "cached_tokens": counted.cached}
-    return Answer(name, answer.content, answer.reasoning or None, answer.finish_reason, usage, seconds)
+    reasoning = {"reasoning": answer.reasoning} if answer.reasoning else {}  # if the server sends it separately
+    return {
+        "id": name, "ok": True, "text": answer.content, **reasoning,
+        "finish_reason": answer.finish_reason,  # "length" when the token limit cut the answer off
+        "usage": {"prompt_tokens": usage.prompt, "completion_tokens": usage.completion, "cached_tokens": usage.cached},
+        "seconds": round(seconds, 3),
+    }  # fmt: skip
+
+
+def _failed(name: str, kind: str, message: str) -> dict[str, Any]:
+    """Return the line of a failure: its kind is for programs, its message for people."""
+    return {"id": name, "ok": False, "error": {"kind": kind, "message": message}}
 
 
 @dataclass(slots=True)
@@ -187,7 +168,7 @@ class Batch:
         self.answers.forget_failures(self.todo.values())
         self.on_progress(self.outcome)
         for name, message in self.index.broken.items():
-            self._keep(Answer(name, kind="line", message=f"{name}: {message}."))
+            self._keep(_failed(name, "line", f"{name}: {message}."))
 
     async def run(self, asker: Asker, concurrency: int, soon: asyncio.Event, now: asyncio.Event) -> Outcome:
         """Send the unanswered requests, `concurrency` at once, with only their images in memory.
@@ -210,7 +191,7 @@ class Batch:
             try:
                 sent = await asyncio.to_thread(prepare, request, self.requests.parent, self.defaults, self.fit)
             except ImageError as error:
-                self._keep(Answer(request.id, kind="image", message=f"{error}."))
+                self._keep(_failed(request.id, "image", f"{error}."))
             else:
                 self._keep(await asker.ask(request.id, sent))
 
@@ -229,11 +210,11 @@ class Batch:
                 )
             yield request
 
-    def _keep(self, answer: Answer) -> None:
-        self.answers.write(answer)
-        if answer.ok:
+    def _keep(self, line: Mapping[str, Any]) -> None:
+        self.answers.write(line)
+        if line["ok"]:
             self.outcome.answered += 1
-            self.outcome.cut_off += answer.finish_reason == "length"
+            self.outcome.cut_off += line["finish_reason"] == "length"
         else:
-            self.outcome.errors[answer.kind] += 1
+            self.outcome.errors[line["error"]["kind"]] += 1
         self.on_progress(self.outcome)
