@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,14 +22,6 @@ _NEEDS = {"num_cpus": 1, "memory": 2**30}
 _REACH_S = 5.0
 #: Seconds until Ray has noticed the loss of a node: with its own settings, it takes up to 30.
 _NOTICED_S = 90.0
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file of a bundle, on its way from the node."""
-
-    path: str  # in the output folder
-    content: bytes
 
 
 class ClusterRunner:
@@ -81,8 +72,8 @@ class ClusterRunner:
             stream = desktop.carry.remote(task, tries)
             async for reference in stream:
                 match await reference:
-                    case _File() as file:
-                        await asyncio.to_thread(self._write, file)
+                    case (name, content):  # a file of the bundle
+                        await asyncio.to_thread(self._write, name, content)
                     case Result() as result:
                         self._idle.put_nowait(desktop)
                         return result
@@ -131,12 +122,12 @@ class ClusterRunner:
             placed.cancel()
             freed.cancel()
 
-    def _write(self, file: _File) -> None:
-        path = self._folder / file.path
+    def _write(self, name: str, content: bytes) -> None:
+        path = self._folder / name
         try:
             for folder in (path.parents[1], path.parent):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            path.write_bytes(file.content)
+            path.write_bytes(content)
         except OSError as error:
             raise cannot_write(path, error) from error
 
@@ -150,8 +141,8 @@ class _Desktop:
     def ready(self) -> None:
         """Return once the actor is on a node."""
 
-    async def carry(self, task: Task, tries: int) -> AsyncIterator[dict[str, Any] | _File | Result]:
-        """Carry a task out here, and yield the events of its run, the files of its bundle, and its result.
+    async def carry(self, task: Task, tries: int) -> AsyncIterator[dict[str, Any] | tuple[str, bytes] | Result]:
+        """Carry a task out here, and yield its events, the files of its bundle (path and content), and its result.
 
         If cancelled, the run is stopped and its sandbox closed.
         """
@@ -168,7 +159,7 @@ class _Desktop:
                 await asyncio.gather(run, return_exceptions=True)
             for path in sorted(Path(name).rglob("*")):
                 if path.is_file():
-                    yield _File(str(path.relative_to(name)), path.read_bytes())
+                    yield str(path.relative_to(name)), path.read_bytes()
             yield result
 
 

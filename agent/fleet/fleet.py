@@ -62,7 +62,6 @@ class Events(Lines):
 
 @dataclass(slots=True)
 class _Row:
-    id: str
     step: int = 0
     action: str = "starts"
     began: float = field(default_factory=time.monotonic)
@@ -87,7 +86,7 @@ class Table(Lines):
 
     def started(self, task: Task, tries: int) -> None:
         """Add a row."""
-        self._rows[task.id] = _Row(task.id, action="starts" if tries == 1 else f"starts, try {tries}")
+        self._rows[task.id] = _Row(action="starts" if tries == 1 else f"starts, try {tries}")
 
     def event(self, task: Task, event: dict[str, Any]) -> None:
         """Note the step and the last action."""
@@ -114,9 +113,9 @@ class Table(Lines):
         table.add_column("step", justify="right")
         table.add_column("last action", no_wrap=True, ratio=1)
         table.add_column("seconds", justify="right")
-        for row in list(self._rows.values()):
+        for name, row in list(self._rows.items()):
             seconds = f"{time.monotonic() - row.began:.0f}"
-            table.add_row(Text(row.id), str(row.step), Text(row.action), seconds)
+            table.add_row(Text(name), str(row.step), Text(row.action), seconds)
         return table
 
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -111,14 +112,14 @@ class Runner:
         reap_sandboxes()
 
 
+@dataclass
 class _Told:
     """The facts from a run's events so far."""
 
-    def __init__(self) -> None:
-        self.bundle = ""
-        self.step = 0
-        self.finished: dict[str, Any] = {}
-        self.hung = False
+    bundle: str = ""
+    step: int = 0
+    finished: dict[str, Any] = field(default_factory=dict)
+    hung: bool = False
 
 
 @asynccontextmanager

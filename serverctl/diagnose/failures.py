@@ -30,21 +30,15 @@ def group_of(kind: Kind) -> str:
 def words_for(kind: Kind, numbers: Mapping[str, Any]) -> "Words":
     """A failure's words, with the numbers of its evidence if all that the words need are known."""
     plain, entry = WORDS[kind], FAILURES["kinds"][kind.name].get("with_numbers", {})
-    known = {**numbers, **_derived(numbers)}
+    known = dict(numbers)
+    if numbers.get("total_gib") and (share := share_of(numbers.get("free_gib", 0), numbers["total_gib"])) >= 0.05:
+        known["share"] = share  # the free share of the card
+    if now := [f"{flag}: {text}" for flag in numbers.get("flags", ()) if (text := flag_now(flag)) is not None]:
+        known["now"] = " ".join(now)  # the new names of earlier flags
     try:
         return replace(plain, **{name: text.format_map(known) for name, text in entry.items()})
     except (KeyError, ValueError):
         return plain
-
-
-def _derived(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values derived from the numbers: the free share of the card, and the new names of earlier flags."""
-    found: dict[str, Any] = {}
-    if numbers.get("total_gib") and (share := share_of(numbers.get("free_gib", 0), numbers["total_gib"])) >= 0.05:
-        found["share"] = share
-    if now := [f"{flag}: {text}" for flag in numbers.get("flags", ()) if (text := flag_now(flag)) is not None]:
-        found["now"] = " ".join(now)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,8 @@ def change(name: str, request: ServerRequest, wait: float = 5.0) -> bool:
 #: libraries instead of its own.
 _SUPERVISOR = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r}); "
-    "from serverctl.process.supervisor.main import main; sys.exit(main(sys.argv[1]))"
+    "from serverctl.process.state import Folder; from serverctl.process.supervisor.main import supervise; "
+    "sys.exit(supervise(Folder(sys.argv[1])))"
 )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -99,16 +100,14 @@ def _whole_lines(file: BinaryIO, offset: int) -> tuple[list[bytes], int]:
 
 def tail(path: Path, count: int) -> tuple[list[str], Place]:
     """Return the last complete lines over all log files, and the position after them, for `follow`."""
-    found: list[bytes] = []
+    found: deque[bytes] = deque(maxlen=count)
     place: Place = (0, 0)
     with _parts(path) as parts:
-        for inode, file in reversed(parts.items()):
+        for inode, file in parts.items():
             lines, end = _whole_lines(file, 0)
-            place = place if place[0] else (inode, end)
-            found = lines + found
-            if len(found) >= count:
-                break
-    return [_text(line) for line in found[max(0, len(found) - count) :]], place
+            found.extend(lines)
+            place = (inode, end)
+    return list(map(_text, found)), place
 
 
 def all_lines(path: Path) -> Iterator[str]:

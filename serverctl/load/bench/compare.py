@@ -117,7 +117,7 @@ def compared(reports: Sequence[Report]) -> Iterator[Row]:
                 _judged(base, one, compare_pairs(first, values, base.setting.concurrency), latency)
                 for one, values in zip(measured[1:], others, strict=True)
             ]
-            means = tuple(None if one is None else _mean(one.values(latency)) for one in measured)
+            means = tuple(fmean(values) if one and (values := one.values(latency)) else None for one in measured)
             yield Row(base.setting, latency, means, (None, *differences))
         for rate in RATES:
             rates = tuple(None if one is None else one.rates[rate] for one in measured)
@@ -157,10 +157,6 @@ def comparison_json(reports: Sequence[Report]) -> dict[str, Any]:
     }
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
-
-
 def _verdict(name: str, first: str, differences: Sequence[tuple[Setting, Difference | None]]) -> Verdict:
     """The verdict over all settings: "better" is better in one setting and worse in none."""
     outcomes = {one.verdict for _, one in differences if one is not None}
@@ -189,7 +185,6 @@ def _judged(
     """Return the difference; its verdict is "disturbed" if our delays were as large."""
     if difference is None or other is None or not (first.disturbed or other.disturbed):
         return difference
-    means = [_mean(one.values(latency)) or 0.0 for one in (first, other)]
-    if abs(means[1] - means[0]) > max(first.lag_ms, other.lag_ms):
+    if abs(fmean(first.values(latency)) - fmean(other.values(latency))) > max(first.lag_ms, other.lag_ms):
         return difference
     return replace(difference, verdict="disturbed")

@@ -6,7 +6,6 @@ screenshot. Every server gets the same work, whatever its model would have answe
 """
 
 import json
-import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Length of an answer in tokens if the step does not record it.
 _USUAL_ANSWER = 64
+#: Numbers of a bundle above this are no tokens or seconds.
+_LARGEST = 1e15
 _SYSTEM = "You control a computer by its screenshots. Answer with a thought and one action as a tool call."
 
 
@@ -92,11 +93,9 @@ def _step(folder: Path, entry: dict[str, Any], following: dict[str, Any] | None)
 
 
 def _number(holder: Any, name: str) -> float:
-    """A number of an entry; 0 if it is missing, not a number, or infinite."""
+    """A number of an entry; 0 if it is missing, not a number, or far too large."""
     value = holder.get(name) if isinstance(holder, dict) else None
-    with suppress(OverflowError):
-        return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
-    return 0.0
+    return float(value) if isinstance(value, int | float) and abs(value) < _LARGEST else 0.0
 
 
 @dataclass(frozen=True)

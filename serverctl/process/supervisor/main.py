@@ -18,11 +18,6 @@ from serverctl.process.state import Folder, State, cannot_write, failure_json
 from serverctl.process.supervisor.lifecycle import Owner
 
 
-def main(name: str) -> int:
-    """Run the server with this name from its request file until it ends. Return the exit status."""
-    return supervise(Folder(name))
-
-
 def supervise(
     folder: Folder,
     request: ServerRequest | None = None,
