@@ -8,6 +8,7 @@ server became ready. The next start of the same model on the same cards uses the
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -78,11 +79,10 @@ def load_tables(models: tuple[Model, ...]) -> Tables:
     """Load all tables, with the current measurements."""
     memory, methods = load_config("memory.toml"), QuantTable.read(load_config("vllm/quantization.toml"))
     seeds, processor = Seeds(**memory["seeds"]), ProcessorTable(**memory["cpu"])
-    presets, share, measured = load_presets(), memory["utilization"], read_measurements()
-    texts = load_config("plan.toml")
-    environ = {name: value for name, value in os.environ.items() if name in PLUGIN_ENV}
-    limits = load_limits()
-    return Tables(presets, seeds, share, processor, limits, measured, models, methods, **texts, environ=environ)
+    return Tables(
+        load_presets(), seeds, memory["utilization"], processor, load_limits(), read_measurements(), models, methods,
+        **load_config("plan.toml"), environ={name: text for name, text in os.environ.items() if name in PLUGIN_ENV},
+    )  # fmt: skip
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:
@@ -107,11 +107,8 @@ def _own_models(all_of_them: bool) -> tuple[Model, ...]:
     """Return the models to choose from. Broken files raise only if the model could be chosen."""
     found: list[Model] = []
     for name in AUTOMATIC_MODELS:
-        try:
+        with suppress(*(() if all_of_them else (MaiError,))):
             found.append(find_model(name, allow_network=False))
-        except MaiError:
-            if all_of_them:
-                raise
     return tuple(found)
 
 
@@ -164,13 +161,13 @@ class Resolved:
             )
         plan = plan_for(self.hardware, self.goal, self.capabilities.version)
         plugin = PLUGIN_ENV if plan.vendor == "gaudi" else frozenset()
-        forgotten = variables_now(os.environ, self.capabilities, plugin)
-        level: tuple[str, ...] = ()
+        warnings = [*plan.warnings, *variables_now(os.environ, self.capabilities, plugin)]
         if hides_stages(os.environ) and LOG_LEVEL not in plan.env:
             text = "a start leaves it out, as the log must tell the stages and the memory (INFO)."
-            level = (f"{LOG_LEVEL}={os.environ[LOG_LEVEL]} is set: {text}",)
-        old = driver_warning(self.hardware) if self.vllm is None or self.vllm.version else ""
-        return replace(plan, warnings=(*plan.warnings, *forgotten, *level, *filter(None, (old,))))
+            warnings.append(f"{LOG_LEVEL}={os.environ[LOG_LEVEL]} is set: {text}")
+        if self.vllm is None or self.vllm.version:
+            warnings += filter(None, [driver_warning(self.hardware)])
+        return replace(plan, warnings=tuple(warnings))
 
     def beside(self, models: Sequence[str]) -> tuple["Resolved", ...]:
         """Divide the cards between this goal and other models. Raises as `plan`.

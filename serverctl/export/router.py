@@ -8,7 +8,7 @@ from foundation.templates import template, to_yaml, yaml_template
 from serverctl.export.common import Document, Source
 from serverctl.hardware.catalogue import is_listed
 from serverctl.hardware.facts import Gpu
-from serverctl.plan.env import pins_of_server
+from serverctl.plan.env import pins
 from serverctl.plan.goal import Goal
 
 _SHARE = "gpu_memory_utilization"
@@ -55,7 +55,7 @@ def _starts(source: Source) -> Iterator[str]:
         words += ["--port", str(server.port), "--out", f"serve-{server.port}.sh"]
         words += ["--", *goal.extra] if goal.extra else []
         # These variables override the cards that a script finds by itself.
-        found = pins_of_server(server.cards, source.capabilities.version) if server.cards else {}
+        found = pins(server.cards, source.capabilities.version) if server.cards else {}
         pinned = "".join(f"{name}={shlex.quote(value)} " for name, (value, _) in found.items())
         found_there = "" if source.hardware.imagined else pinned
         yield f"  {found_there}mai-server export script {shlex.join(words)}"

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import combinations
 from math import isclose
 from types import MappingProxyType
 from typing import Any
@@ -55,8 +56,7 @@ def imagine(name: str, count: int = 1, specs: Mapping[str, Any] = MappingProxyTy
     joined = len({card["key"] for card in entries}) == 1 and entries[0]["nvlink"]
     bridge = entries[0].get("bridge", MOST_CARDS) if joined else 1
     kinds: tuple[Link, Link] = ("pcie", "nvlink")
-    pairs = ((a, b) for a in range(len(gpus)) for b in range(a + 1, len(gpus)))
-    links = tuple((a, b, kinds[a // bridge == b // bridge]) for a, b in pairs)
+    links = tuple((a, b, kinds[a // bridge == b // bridge]) for a, b in combinations(range(len(gpus)), 2))
     driver = IMAGINED_DRIVER if gpus[0].vendor == "nvidia" else None
     if host := entries[0].get("host"):
         cpu = Cpu("imagined", 16, host, (), 64 * GIB, 56 * GIB)
@@ -125,12 +125,7 @@ def _sized(name: str) -> Mapping[str, Any] | None:
 def _gpu(card: Mapping[str, Any], index: int) -> Gpu:
     capability = card.get("compute_capability")
     return Gpu(
-        index,
-        card["name"],
-        card["vendor"],
-        round(card["memory_gib"] * GIB),
+        index, card["name"], card["vendor"], round(card["memory_gib"] * GIB), display=card.get("display", False),
         compute_capability=None if capability is None else (capability[0], capability[1]),
-        display=card.get("display", False),
-        bandwidth_gb_s=card.get("bandwidth_gb_s"),
-        tflops=card.get("tflops"),
-    )
+        bandwidth_gb_s=card.get("bandwidth_gb_s"), tflops=card.get("tflops"),
+    )  # fmt: skip

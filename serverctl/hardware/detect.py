@@ -68,10 +68,8 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], NvmlAnswer | None] | None
         gpus = _split(gpus, run, problems)
     if not gpus:
         gpus, driver = _others(run, problems)
-    if not gpus and platform.system() == "Darwin":
-        answer_text = run(["sysctl", "-n", "machdep.cpu.brand_string"])
-        apple = other_vendors.apple_gpu(answer_text[1].strip() if answer_text else "", cpu.memory_bytes)
-        gpus = (apple,) if apple else ()
+    if not gpus and platform.system() == "Darwin" and (brand := run(["sysctl", "-n", "machdep.cpu.brand_string"])):
+        gpus = other_vendors.apple_gpus(brand[1].strip(), cpu.memory_bytes)
     usable = tuple(with_data_sheet(gpu) for gpu in _visible(gpus, problems))
     return Hardware(usable, cpu, driver, links, tuple(problems), platform.system())
 

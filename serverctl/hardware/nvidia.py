@@ -16,17 +16,9 @@ from serverctl.hardware.facts import MIB, Driver, Gpu, Link
 
 #: The fields of `nvidia-smi --query-gpu=... --format=csv,noheader,nounits`, in this order.
 FIELDS = (
-    "index",
-    "name",
-    "uuid",
-    "memory.total",
-    "memory.reserved",
-    "memory.free",
-    "compute_cap",
-    "display_active",
-    "mig.mode.current",
-    "driver_version",
-)
+    "index", "name", "uuid", "memory.total", "memory.reserved", "memory.free", "compute_cap", "display_active",
+    "mig.mode.current", "driver_version",
+)  # fmt: skip
 
 
 def parse_query(text: str, fields: Sequence[str] = FIELDS) -> tuple[tuple[Gpu, ...], Driver | None]:
@@ -150,7 +142,7 @@ def explain_trouble(output: str) -> str:
     for trouble in load_config("gpus/nvidia.toml")["trouble"]:
         if trouble["said"].casefold() in output.casefold():
             return f"nvidia-smi: {trouble['meaning']}."
-    first = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")
+    first = (output.strip() or "nothing").splitlines()[0].strip()
     return f"nvidia-smi failed and said: {first[:200].rstrip('.')}."
 
 

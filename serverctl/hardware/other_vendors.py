@@ -5,7 +5,9 @@ Sources: `hl-smi` (MiB), `rocm-smi` (bytes), /proc/cpuinfo, `sysctl`.
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from serverctl.hardware.facts import Driver, Gpu
 from serverctl.hardware.nvidia import parse_query
@@ -39,12 +41,9 @@ def gaudi_name(product: str) -> str:
 
 def parse_rocm(text: str) -> tuple[Gpu, ...]:
     """Parse the AMD cards in the JSON of `rocm-smi`, which may print other text before and after it."""
-    try:
+    document: dict[str, Any] = {}
+    with suppress(ValueError, RecursionError):  # what stands between braces is an object
         document = json.loads(text[text.find("{") : text.rfind("}") + 1])
-    except (ValueError, RecursionError):
-        return ()
-    if not isinstance(document, dict):
-        return ()
     gpus: list[Gpu] = []
     for key, card in document.items():
         number = re.fullmatch(r"card([0-9]{1,4})", key)
@@ -79,8 +78,6 @@ def parse_memory_limit(text: str) -> int | None:
     return value if value is not None and value < 1 << 60 else None
 
 
-def apple_gpu(brand: str, memory_bytes: int) -> Gpu | None:
-    """Return the GPU of an Apple chip, which shares the machine's memory; None for Intel Macs."""
-    if not brand.startswith("Apple"):
-        return None
-    return Gpu(index=0, name=brand, vendor="apple", total_bytes=memory_bytes, display=True)
+def apple_gpus(brand: str, memory_bytes: int) -> tuple[Gpu, ...]:
+    """Return the GPU of an Apple chip, which shares the machine's memory; none for Intel Macs."""
+    return (Gpu(0, brand, "apple", memory_bytes, display=True),) if brand.startswith("Apple") else ()

@@ -68,26 +68,24 @@ def _first_whole(models: Iterable[Model], kinds: list[Group], inputs: PlanInputs
     """
     plans = _all_that_work(models, lambda choice: _plan_model(choice, kinds, inputs))
     spare = next(plans)
-    enough = (
-        plan for plan in chain((spare,), plans) if (plan.settings.images or 0) >= _wanted_images(plan.model, inputs)
-    )
-    return next(enough, spare)
+    for plan in chain((spare,), plans):
+        if (plan.settings.images or 0) >= _wanted_images(plan.model, inputs):
+            return plan
+    return spare
 
 
 def _all_that_work(choices: Iterable[_T], make: Callable[[_T], Plan]) -> Iterator[Plan]:
     """Yield a plan for each choice that works. Raises the first choice's CannotPlanError if none works."""
-    refusal: CannotPlanError | None = None
+    refusals: list[CannotPlanError] = []
     worked = False
     for choice in choices:
         try:
-            plan = make(choice)
+            yield make(choice)
+            worked = True
         except CannotPlanError as error:
-            refusal = refusal or error
-            continue
-        worked = True
-        yield plan
-    if refusal is not None and not worked:
-        raise refusal
+            refusals.append(error)
+    if refusals and not worked:
+        raise refusals[0]
 
 
 def _wanted_images(model: Model, inputs: PlanInputs) -> int:
@@ -104,17 +102,15 @@ def _plan_model(model: Model, kinds: list[Group], inputs: PlanInputs) -> Plan:
     if not kinds:
         check_quantization(model, inputs.quantization_wish(None), inputs.tables.quantization)
         return plan_cpu(model, inputs)
-    if inputs.hardware.vendor == "gaudi":
-        check_quantization(model, inputs.quantization_wish(None), inputs.tables.quantization)
-        _check_parallel(model, kinds[0], inputs.goal)
-        rooms = [room for rooms in answer_rooms(model, inputs) for room in rooms]
-        return next(_all_that_work(rooms, lambda answer: plan_gaudi(kinds[0], model, inputs, answer)))
     return next(_all_that_work(kinds, lambda group: _plan_on(group, kinds, model, inputs)))
 
 
 def _plan_on(group: Group, kinds: list[Group], model: Model, inputs: PlanInputs) -> Plan:
     check_quantization(model, inputs.quantization_wish(group.first.sm), inputs.tables.quantization)
     _check_parallel(model, group, inputs.goal)
+    if group.first.vendor == "gaudi":
+        rooms = chain.from_iterable(answer_rooms(model, inputs))
+        return next(_all_that_work(rooms, lambda answer: plan_gaudi(group, model, inputs, answer)))
     if group.first.mig and not takes_names(inputs.vllm):
         raise CannotPlanError(
             f"vLLM {inputs.vllm} cannot be told to use {group.first.name}: it takes cards by their number only.",

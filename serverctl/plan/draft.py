@@ -53,12 +53,6 @@ def answer_rooms(model: Model, inputs: PlanInputs) -> tuple[tuple[int, ...], ...
     return (enough, (ANSWER_TOKENS,))
 
 
-def _graph_size(slots: int) -> int:
-    """Return the smallest batch of at least `slots` requests that vLLM captures: multiples of 8, from 256 on of 16."""
-    step = 8 if slots <= 256 else 16
-    return min(512, -(-slots // step) * step)
-
-
 class Draft:
     """Collects settings with their reasons. User settings win, then adjustments, then the preset, then decisions."""
 
@@ -88,7 +82,8 @@ class Draft:
         name = "max_cudagraph_capture_size"
         slots, size = self.values.get("max_num_seqs"), self.values.get(name)
         if slots and size and slots > size and self.reasons[name].source == "configs/presets":
-            size = _graph_size(slots)
+            step = 8 if slots <= 256 else 16  # vLLM captures multiples of it
+            size = min(512, -(-slots // step) * step)
             held = f"all {slots}" if size >= slots else f"{size} of the {slots}"
             text = f"CUDA graphs for {held} slots: a larger batch than the largest graph decodes without one"
             self.put(name, size, text, "configs/presets")

@@ -1,10 +1,10 @@
 """The environment variables of a server."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 from serverctl.hardware.facts import Gpu
 from serverctl.plan.goal import Plan, Preset, Reason
+from serverctl.plan.quantization import release
 from serverctl.plan.settings import Settings
 
 #: vLLM's default limit for request bodies (VLLM_HTTP_MAX_REQUEST_BODY_SIZE), bytes.
@@ -12,17 +12,11 @@ _DEFAULT_BODY = 32 * 1024**2
 _LARGE_BODY = 256 * 1024**2
 #: Upper estimate of bytes per pixel of a PNG screenshot in base64: screens with photographs take 2 bytes a pixel.
 _BYTES_PER_PIXEL = 2.7
-
-
 #: The first vLLM known to accept UUIDs in CUDA_VISIBLE_DEVICES. Earlier versions fail with
 #: "invalid literal for int()" (vllm#41848).
 _TAKES_NAMES = (0, 32)
-
-
 #: Variables that pin a server to its cards; inside a container the runtime pins it instead.
 PINS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HABANA_VISIBLE_MODULES")
-
-
 LOG_LEVEL = "VLLM_LOGGING_LEVEL"
 
 
@@ -33,22 +27,7 @@ def hides_stages(environ: Mapping[str, str]) -> bool:
 
 def takes_names(vllm: str) -> bool:
     """Return whether a version of vLLM accepts UUIDs of cards in CUDA_VISIBLE_DEVICES."""
-    found = re.match(r"(\d{1,4})\.(\d{1,4})", vllm)
-    return found is None or (int(found[1]), int(found[2])) >= _TAKES_NAMES
-
-
-def pins(gpus: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
-    """Return the variables that pin a server to its cards: by UUID, or by index for an older vLLM."""
-    if not gpus or gpus[0].vendor != "nvidia" or not all(gpu.uuid for gpu in gpus):
-        return {}
-    if takes_names(vllm):
-        reason = Reason("pins the server to its cards by their stable names", "hardware")
-        return {"CUDA_VISIBLE_DEVICES": (",".join(gpu.uuid for gpu in gpus), reason)}
-    reason = Reason(f"pins the server to its cards; vLLM {vllm} takes numbers only", "hardware")
-    return {
-        "CUDA_DEVICE_ORDER": ("PCI_BUS_ID", Reason("numbers cards as nvidia-smi does", "hardware")),
-        "CUDA_VISIBLE_DEVICES": (",".join(str(gpu.index) for gpu in gpus), reason),
-    }
+    return release(vllm) >= _TAKES_NAMES
 
 
 def replica_env(plan: Plan, cards: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
@@ -56,17 +35,26 @@ def replica_env(plan: Plan, cards: Sequence[Gpu], vllm: str) -> Mapping[str, tup
     if len(plan.replicas) == 1:
         return plan.env
     others = {name: value for name, value in plan.env.items() if name not in PINS}
-    return {**others, **pins_of_server(cards, vllm)}
+    return {**others, **pins(cards, vllm)}
 
 
-def pins_of_server(cards: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
-    """Return the variables that pin one of several servers to its cards, by number if they have no names."""
-    reason = Reason("keeps the servers apart", "hardware")
+def _have_names(cards: Sequence[Gpu]) -> bool:
+    return bool(cards) and cards[0].vendor == "nvidia" and all(card.uuid for card in cards)
+
+
+def pins(cards: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
+    """Return the variables that pin a server to its cards: by UUID, or by index for an older vLLM and unnamed cards."""
     numbers = ",".join(str(card.index) for card in cards)
+    reason = Reason("pins the server to its cards", "hardware")
     if cards[0].vendor == "gaudi":
         return {"HABANA_VISIBLE_MODULES": (numbers, reason)}
-    by_number = {"CUDA_DEVICE_ORDER": ("PCI_BUS_ID", reason), "CUDA_VISIBLE_DEVICES": (numbers, reason)}
-    return pins(cards, vllm) or by_number
+    if _have_names(cards) and takes_names(vllm):
+        names = ",".join(card.uuid for card in cards)
+        return {
+            "CUDA_VISIBLE_DEVICES": (names, Reason("pins the server to its cards by their stable names", "hardware"))
+        }
+    order = Reason("numbers cards as nvidia-smi does", "hardware")
+    return {"CUDA_DEVICE_ORDER": ("PCI_BUS_ID", order), "CUDA_VISIBLE_DEVICES": (numbers, reason)}
 
 
 def environment(
@@ -85,7 +73,7 @@ def environment(
         why = "several large screenshots in base64 can exceed the default of 32 MiB"
         fixed["VLLM_HTTP_MAX_REQUEST_BODY_SIZE"] = (str(_LARGE_BODY), why)
     found = {name: (value, Reason(why, "vllm/envs.py")) for name, (value, why) in fixed.items()}
-    return {**found, **pins(gpus, vllm), **of_preset(preset)}
+    return {**found, **(pins(gpus, vllm) if _have_names(gpus) else {}), **of_preset(preset)}
 
 
 def of_preset(preset: Preset) -> Mapping[str, tuple[str, Reason]]:

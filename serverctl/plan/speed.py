@@ -72,20 +72,14 @@ def bytes_a_token(model: Model, settings: Settings, budget: Budget, requests: in
 
     The vision tower is excluded: it only processes images. Only the experts that the requests use are counted.
     """
-    stages = settings.pipeline_parallel_size or 1
+    text, stages = model.shape.text, settings.pipeline_parallel_size or 1
     weights = max(1, budget.weights - model.vision_bytes) * stages
-    return weights * _share_read(model, requests)
-
-
-def _share_read(model: Model, requests: int) -> float:
-    """Return the share of the language model's weights that one token of each request reads: not all experts."""
-    text = model.shape.text
     if not text.experts:
-        return 1.0
+        return weights
     dense = text.embedding_parameters + text.layers * 2 * text.hidden * (text.heads + text.kv_heads) * text.head_dim
     total = text.embedding_parameters + text.block_parameters
     used = min(1.0, requests * text.experts_used / text.experts)
-    return (dense + (total - dense) * used) / total
+    return weights * ((dense + (total - dense) * used) / total)
 
 
 def most_tokens_a_second(model: Model, settings: Settings, budget: Budget, gpu: Gpu) -> float | None:

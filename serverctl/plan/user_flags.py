@@ -44,7 +44,8 @@ def absorbed(goal: Goal) -> Goal:
     """
     kept: list[str] = []
     values: dict[str, Any] = {}
-    words = [_dashed(word) for word in goal.extra]
+    # Dashes for underscores in the names of flags, as vLLM's parser reads them.
+    words = [re.sub(r"^--[^.=]*", lambda found: found[0].replace("_", "-"), word) for word in goal.extra]
     position = 0
     while position < len(words):
         taken, found, left = _setting(words[position:])
@@ -55,11 +56,6 @@ def absorbed(goal: Goal) -> Goal:
     if own.get("quantization") == "none":  # no flag at all: vLLM takes the weights as they are
         own["quantization"] = None
     return replace(goal, extra=tuple(kept), overrides=own)
-
-
-def _dashed(word: str) -> str:
-    """Return a flag with dashes for underscores in its name, as vLLM's parser reads it; other words as they are."""
-    return re.sub(r"^--[^.=]*", lambda found: found[0].replace("_", "-"), word)
 
 
 def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any], Sequence[str]]:
@@ -135,7 +131,9 @@ def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, 
             because = _REFUSED[canonical]
             raise UsageError(f"{flag} cannot be passed on.", f"{because[0].upper()}{because[1:]}.")
         if option is None and not capabilities.has(flag) and stem not in ("-O", "-O0", "-O1", "-O2", "-O3"):
-            raise UsageError(f"vLLM {capabilities.version} has no flag {flag}.", _instead(stem, capabilities))
+            near = difflib.get_close_matches(stem, list(capabilities.options), 2, 0.6)
+            hint = f"Did you mean {' or '.join(near)}?" if near else "`vllm serve --help=all` lists its flags."
+            raise UsageError(f"vLLM {capabilities.version} has no flag {flag}.", flag_now(stem) or hint)
         if sign and option is not None and not option.takes_value:
             raise UsageError(f"{flag} takes no value, and {value!r} is given.", f"Write {flag} alone, or leave it out.")
         if sign:
@@ -145,14 +143,6 @@ def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, 
         takes = 1 if stem == "-O" or (flag != stem and not sign) else takes
     _refuse_bare(flag, lacks)
     return tuple(extra)
-
-
-def _instead(flag: str, capabilities: Capabilities) -> str:
-    """Return what to write instead of a flag that this vLLM does not have."""
-    if (now := flag_now(flag)) is not None:
-        return now
-    near = difflib.get_close_matches(flag, list(capabilities.options), 2, 0.6)
-    return f"Did you mean {' or '.join(near)}?" if near else "`vllm serve --help=all` lists its flags."
 
 
 def _refuse_bare(flag: str, lacks: bool) -> None:

@@ -100,8 +100,6 @@ def _dump(parser: argparse.ArgumentParser) -> dict[str, Any]:
     return {
         "vllm": str(importlib.import_module("vllm").__version__),
         "transformers": _version("transformers"),
-        "torch": _version("torch"),
-        "cuda": importlib.import_module("torch").version.cuda,
         "console_script_works": _console_script_works(),
         "options": _options(parser),
         "reasoning_parsers": asked(reasoning_parsers),
@@ -174,15 +172,13 @@ def _options(parser: argparse.ArgumentParser) -> dict[str, dict[str, Any]]:
         names = [name for name in action.option_strings if not (negatable and name.startswith("--no-"))]
         flag = next((name for name in names if name.startswith("--")), names[0])
         takes_value = action.nargs != 0
-        kind, is_json = ("bool", False) if not takes_value else _kind(action.type)
         options[flag] = {
             "aliases": sorted(name for name in names if name != flag),
             "takes_value": takes_value,
             "nargs": action.nargs if takes_value else None,
             "choices": None if action.choices is None else sorted(action.choices, key=str),
             "negatable": negatable,
-            "type": kind,
-            "json": is_json,
+            "type": _kind(action.type) if takes_value else "bool",
         }
         # If the parser accepts any text, use the values of the field's type; plugins may add more.
         if takes_value and action.choices is None and (words := _names(fields.get(action.dest))):
@@ -211,21 +207,17 @@ def _names(annotation: Any) -> set[str]:
     return {word for part in typing.get_args(annotation) for word in _names(part)}
 
 
-def _kind(converter: Any) -> tuple[str, bool]:
-    """Return a converter's short name, and whether it accepts JSON."""
-    if converter is None:
-        return "str", False
+def _kind(converter: Any) -> str:
+    """Return a converter's short name."""
     # `parse_type(int)` and `optional_type(int)` are closures around the converter.
     while inspect.isfunction(converter) and "return_type" in converter.__code__.co_freevars:
         converter = inspect.getclosurevars(converter).nonlocals["return_type"]
-    if converter is json.loads or getattr(converter, "__name__", "") in ("parse_dataclass", "loads"):
-        return "json", True
-    name = getattr(converter, "__name__", type(converter).__name__)
-    if name == "union_dict_and_str":
-        return "str", True
+    name = getattr(converter, "__name__", "")
+    if name in ("parse_dataclass", "loads"):
+        return "json"
     if name.startswith("human_readable_int"):
-        return "int", False
-    return (name if name in ("int", "float", "str", "bool") else "str"), False
+        return "int"
+    return name if name in ("int", "float", "str", "bool") else "str"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """Reads the capabilities of a vLLM release without installing it, and compares two releases.
 
 pip downloads the wheel, and `parser_dump.py` runs on its Python files (60 MB, without half a gigabyte of compiled
-files) in an environment with another vLLM. Versions of torch and transformers come from the wheel's requirements.
+files) in an environment with another vLLM.
 """
 
-import json
 import re
 import shutil
 import subprocess
@@ -20,7 +19,6 @@ from foundation.errors import EnvironmentLacksError
 from serverctl.vllm.capabilities import ask_parser
 
 _WANTED = {".py", ".json", ".jinja", ".txt", ".typed", ".toml", ".yaml"}
-_FACTS = "requires.json"
 #: Maximum number of missing packages to download for a release.
 _MOST_MISSING = 8
 
@@ -36,7 +34,7 @@ class Releases:
     def fetch(self, version: str) -> Path:
         """Return the folder with the Python files of a release. Download it if it is missing."""
         folder = self._cache / version
-        if (folder / _FACTS).is_file():
+        if folder.is_dir():
             return folder
         self._cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self._cache, prefix=f"{version}-") as work:
@@ -58,21 +56,20 @@ class Releases:
             for name in files.namelist():
                 if Path(name).suffix in _WANTED or ".dist-info/" in name:
                     files.extract(name, new)
-        (new / _FACTS).write_text(json.dumps(self._required(new), indent=1) + "\n", encoding="utf-8")
+        _requirements(new)
         shutil.rmtree(folder, ignore_errors=True)
         new.rename(folder)
         return folder
 
     def document(self, folder: Path) -> dict[str, Any]:
-        """Return the output of `parser_dump.py` for the release in a folder, with the versions that it requires.
+        """Return the output of `parser_dump.py` for the release in a folder.
 
         Missing packages that the release requires are downloaded.
         """
         wanted, tried = _requirements(folder), set[str]()
         while True:
             try:
-                dump = ask_parser(self._python, folder)
-                return {**dump, **json.loads((folder / _FACTS).read_text(encoding="utf-8"))}
+                return ask_parser(self._python, folder)
             except EnvironmentLacksError as error:
                 missing = re.search(r"ModuleNotFoundError: No module named '([A-Za-z0-9_]+)", error.what)
                 name = missing[1].replace("_", "-") if missing else ""
@@ -82,26 +79,13 @@ class Releases:
             self._say(f"getting {name}, which this release asks for")
             self._pip("install", "--no-deps", "--target", str(folder), f"{name}{wanted[name]}")
 
-    def _required(self, folder: Path) -> dict[str, str | None]:
-        """Return the required versions of torch, of CUDA (from torch's requirements) and of transformers."""
-        wanted = _requirements(folder)
-        torch = wanted.get("torch", "").removeprefix("==")
-        if not torch:
-            return {"torch": None, "cuda": None, "transformers": wanted.get("transformers")}
-        dry = ("--dry-run", "--no-deps", "--ignore-installed", "--report", "-")
-        report = self._pip("install", *dry, f"torch=={torch}")
-        lines = " ".join(json.loads(report)["install"][0]["metadata"].get("requires_dist", ()))
-        # torch up to 2.10 requires CUDA's parts one by one, later versions the toolkit.
-        cuda = re.search(r"(?:cuda-toolkit(?:\[[^]]*\])?|nvidia-cuda-runtime-cu\d+)==(\d+\.\d+)", lines)
-        return {"torch": torch, "cuda": cuda[1] if cuda else None, "transformers": wanted.get("transformers")}
-
-    def _pip(self, *arguments: str) -> str:
+    def _pip(self, *arguments: str) -> None:
         """Run pip, with one retry: downloads of large files fail now and then."""
         command = [str(self._python), "-I", "-m", "pip", *arguments, "-q", "--disable-pip-version-check", "--no-input"]
         for last in (False, True):
             done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
             if done.returncode == 0:
-                return done.stdout
+                return
             if not last:
                 self._say(f"pip {arguments[0]} did not succeed; trying once more")
         reason = (done.stderr.strip().splitlines() or ["nothing"])[-1][:300]

@@ -40,7 +40,7 @@ def test_any_text_into_any_parser_gives_an_answer(text: str) -> None:
     other_vendors.parse_rocm(text)
     other_vendors.parse_cpuinfo(text)
     other_vendors.parse_memory_limit(text)
-    other_vendors.apple_gpu(text, 1)
+    other_vendors.apple_gpus(text, 1)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,6 @@ def test_amd_memory_in_use_beyond_the_whole_leaves_nothing_free() -> None:
     ("brand", "there"), [("Apple M2 Max", True), ("Intel(R) Core(TM) i9-9980HK CPU @ 2.40GHz", False), ("", False)]
 )
 def test_only_apples_own_chips_are_graphics_cards(brand: str, there: bool) -> None:
-    found = other_vendors.apple_gpu(brand, 64 << 30)
-    assert (found is not None) is there
-    assert found is None or (found.vendor, found.total_bytes) == ("apple", 64 << 30)
+    found = other_vendors.apple_gpus(brand, 64 << 30)
+    assert bool(found) is there
+    assert all((gpu.vendor, gpu.total_bytes) == ("apple", 64 << 30) for gpu in found)
