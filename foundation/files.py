@@ -4,7 +4,7 @@ import errno
 import json
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any, Self
@@ -145,19 +145,15 @@ class JsonLines:
             raise UsageError(f"{path} is not a file.", "It must be one, so that the same command can go on.")
         try:
             self._file = FileIO(path, "a+")
+            with ExitStack() as failed:
+                failed.callback(self._file.close)
+                self._lock(self._file, path)
+                self._file.truncate(end := read_lines(path, kind, take))
+                if end and os.pread(self._file.fileno(), 1, end - 1) != b"\n":  # only the last line end is missing
+                    self._append(b"\n")
+                failed.pop_all()
         except OSError as error:
             raise cannot_write(path, error) from error
-        try:
-            self._lock(self._file, path)
-            self._file.truncate(end := read_lines(path, kind, take))
-            if end and os.pread(self._file.fileno(), 1, end - 1) != b"\n":  # only the last line end is missing
-                self._append(b"\n")
-        except OSError as error:
-            self._file.close()
-            raise cannot_write(path, error) from error
-        except BaseException:
-            self._file.close()
-            raise
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from foundation.command_line import run_command, say_error
 from foundation.errors import ExitStatus, UsageError
-from foundation.printing import close_output, put_text
+from foundation.printing import put_text
 from serverctl.commands import COMMANDS, MODULES
 
 _HELP = """usage: mai-server COMMAND ...
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `mai-server` and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("--help", "-h", "help", "--version", "-V"):
-        return _about(arguments[0] if arguments else "")
+        return run_command("mai-server", "serverctl.cli:about_main", arguments)
     name = arguments.pop(0)
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, 1)
@@ -59,19 +59,15 @@ def completion_main(arguments: list[str]) -> int:
     return command_line.completion_main("mai-server", about, COMMANDS, MODULES, arguments)
 
 
-def _about(word: str) -> int:
+def about_main(arguments: list[str]) -> int:
     """Print the help or the version. Without arguments, print the help and return the status of a usage error."""
-    if word in ("--version", "-V"):
+    if arguments[:1] in (["--version"], ["-V"]):
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            text = f"mai-server {version('mai-agent')}"
+            put_text(f"mai-server {version('mai-agent')}")
         except PackageNotFoundError:
-            text = "mai-server (checkout)"
+            put_text("mai-server (checkout)")
     else:
-        text = _HELP.format(commands="\n".join(f"  {name:<14}{about}" for name, about in COMMANDS.items()))
-    try:
-        put_text(text)
-    except BrokenPipeError:
-        close_output()
-    return ExitStatus.DONE if word else ExitStatus.USAGE
+        put_text(_HELP.format(commands="\n".join(f"  {name:<14}{about}" for name, about in COMMANDS.items())))
+    return ExitStatus.DONE if arguments else ExitStatus.USAGE

@@ -60,8 +60,7 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], NvmlAnswer | None] | None
     """Detect the hardware. Never raises: failures are listed in `problems`."""
     cpu = detect_cpu()
     problems: list[str] = []
-    answer = (nvml or ask_nvml)()
-    gpus, driver, links = answer if answer is not None else ((), None, ())
+    gpus, driver, links = (nvml or ask_nvml)() or ((), None, ())
     if not gpus:
         gpus, driver, links = _nvidia_by_tool(run, problems)
     if any(gpu.mig for gpu in gpus):
@@ -144,21 +143,16 @@ def _visible(gpus: tuple[Gpu, ...], problems: list[str]) -> tuple[Gpu, ...]:
 
 
 def detect_cpu(root: Path = Path("/")) -> Cpu:
-    """Return the CPU and memory of this machine, within the limits of a container (cgroup v2 or v1)."""
+    """Return the CPU and memory of this machine, within the limits of a container."""
     import psutil
 
     memory = psutil.virtual_memory()
     total, free = int(memory.total), int(memory.available)
     name, features = other_vendors.parse_cpuinfo(_read(root / "proc/cpuinfo"))
-    cgroup = root / "sys/fs/cgroup"
-    for limit_file, used_file in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        limit, used = (other_vendors.parse_memory_limit(_read(cgroup / name)) or 0 for name in (limit_file, used_file))
-        if limit:
-            total, free = min(total, limit), max(0, min(free, limit - used))
-            break
+    files = (root / "sys/fs/cgroup" / name for name in ("memory.max", "memory.current"))
+    limit, used = (other_vendors.parse_memory_limit(_read(file)) or 0 for file in files)
+    if limit:
+        total, free = min(total, limit), max(0, min(free, limit - used))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return Cpu(name or platform.processor(), cores, platform.machine(), features, total, free)
 

@@ -4,7 +4,6 @@ Sources: `nvidia-smi --help-query-gpu` (fields), `nvidia-smi topo -m` (NV# is NV
 connections over the bus).
 """
 
-import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -201,15 +200,12 @@ def _with_nvml(read: Callable[[Any], _T]) -> _T | None:
     troubles = (pynvml.NVMLError, AttributeError, OSError, ValueError)
     try:
         pynvml.nvmlInit()
-    except troubles:
-        return None
-    try:
-        return read(pynvml)
-    except troubles:
-        return None
-    finally:
-        with contextlib.suppress(*troubles):
+        try:
+            return read(pynvml)
+        finally:
             pynvml.nvmlShutdown()
+    except troubles:
+        return None
 
 
 def _ask(nvml: Any, question: str, *arguments: Any) -> Any:
@@ -235,16 +231,16 @@ def _read_cards(nvml: Any) -> NvmlAnswer:
         memory = memory or _ask(nvml, "DeviceGetMemoryInfo", handle)
         if memory is None:
             continue  # the card shares the machine's memory
-        name = _text(nvml.nvmlDeviceGetName(handle))
+        name = nvml.nvmlDeviceGetName(handle)
         capability = _ask(nvml, "DeviceGetCudaComputeCapability", handle)
         display, mig = _ask(nvml, "DeviceGetDisplayActive", handle), _ask(nvml, "DeviceGetMigMode", handle)
         handles.append((index, handle))
         usable = usable_bytes(memory.total, getattr(memory, "reserved", None))
         known = tuple(capability) if capability else capability_by_name(name)
-        uuid, shows = _text(_ask(nvml, "DeviceGetUUID", handle)), None if display is None else bool(display)
+        uuid, shows = _ask(nvml, "DeviceGetUUID", handle) or "", None if display is None else bool(display)
         gpus.append(Gpu(index, name, "nvidia", usable, memory.free, uuid, known, shows, bool(mig and mig[0])))
     version, cuda = _ask(nvml, "SystemGetDriverVersion"), _ask(nvml, "SystemGetCudaDriverVersion_v2")
-    driver = Driver(_text(version), (cuda // 1000, cuda % 1000 // 10) if cuda else None) if version else None
+    driver = Driver(version, (cuda // 1000, cuda % 1000 // 10) if cuda else None) if version else None
     links: list[tuple[int, int, Link]] = []
     for (index, handle), (other, second) in combinations(handles, 2):
         status = _ask(nvml, "DeviceGetP2PStatus", handle, second, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
@@ -259,14 +255,9 @@ def _read_use(nvml: Any) -> Iterator[GpuUse]:
         memory = _ask(nvml, "DeviceGetMemoryInfo", handle)
         yield GpuUse(
             index,
-            _text(_ask(nvml, "DeviceGetName", handle)),
-            _text(_ask(nvml, "DeviceGetUUID", handle)),
+            _ask(nvml, "DeviceGetName", handle) or "",
+            _ask(nvml, "DeviceGetUUID", handle) or "",
             None if rates is None else rates.gpu / 100,
             None if memory is None else memory.used,
             None if memory is None else memory.total,
         )
-
-
-def _text(value: Any) -> str:
-    """Convert to text: older bindings return bytes."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")

@@ -73,9 +73,8 @@ def parse_cpuinfo(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def parse_memory_limit(text: str) -> int | None:
-    """Parse a container's memory limit in bytes from cgroup's memory.max; None without a limit (2**63 in v1)."""
-    value = _bytes(text.strip())
-    return value if value is not None and value < 1 << 60 else None
+    """Parse a container's memory limit in bytes from cgroup's memory.max; None without a limit ("max")."""
+    return _bytes(text.strip())
 
 
 def apple_gpus(brand: str, memory_bytes: int) -> tuple[Gpu, ...]:

@@ -56,7 +56,7 @@ def build_for(hardware: Hardware) -> Build:
     if hardware.vendor != "nvidia":
         raise CannotPlanError(
             f"vLLM for {hardware.gpus[0].name} is not among the builds that can be installed from here.",
-            _BUILD_REMEDIES.get(hardware.vendor, WAYS_OUT + "."),
+            BUILD_REMEDIES.get(hardware.vendor, WAYS_OUT + "."),
         )
     driver = hardware.driver
     if driver is None:
@@ -82,8 +82,8 @@ def driver_warning(hardware: Hardware) -> str:
         return ""
     return (
         f"Driver {driver.version} is older than the one that came with this vLLM's CUDA ({build.shipped_driver}): "
-        f"CUDA 12 "
-        "promises that it runs (minor-version compatibility), but nobody tried it here; newer drivers are safer."
+        "CUDA 12 promises that it runs (minor-version compatibility), but nobody tried it here; newer drivers are "
+        "safer."
     )
 
 
@@ -93,16 +93,11 @@ def _serves(driver: Driver, build: Build) -> bool:
     return driver.major is not None and build.least_driver is not None and driver.major >= build.least_driver
 
 
-def how_to_install(vendor: str) -> str:
-    """Return how vLLM gets onto a machine with cards of this maker."""
-    return _BUILD_REMEDIES.get(vendor, "`mai-server install` does it")
-
-
-_BUILD_REMEDIES = {
+#: How vLLM gets onto a machine with cards of a maker, where no build of ours does it.
+BUILD_REMEDIES = {
     "gaudi": "Install vLLM with the vllm-gaudi plugin as its documentation says: its Docker image, or both from "
-    "source (vLLM "
-    "with VLLM_TARGET_DEVICE=empty, then the plugin; their versions must match, for example 0.30 with 0.30 on Gaudi "
-    "software 1.24). Then name its Python: --vllm-python FILE.",
+    "source (vLLM with VLLM_TARGET_DEVICE=empty, then the plugin; their versions must match, for example 0.30 with "
+    "0.30 on Gaudi software 1.24). Then name its Python: --vllm-python FILE.",
     "amd": "Install vLLM's ROCm build as vLLM's documentation says, then name its Python: --vllm-python FILE.",
     "apple": WAYS_OUT + ".",
 }

@@ -9,15 +9,14 @@ import os
 import subprocess
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from foundation.configs import config_names, load_config
-from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.files import read_json_object, write_atomically
+from foundation.errors import EnvironmentLacksError
+from foundation.files import keep_json, read_json_object
 from serverctl.paths import state_root
 
 _DUMP = Path(__file__).with_name("parser_dump.py")
@@ -99,12 +98,7 @@ def snapshot_versions() -> list[str]:
 
 @cache
 def snapshot(version: str) -> Capabilities:
-    """Return the snapshot of a version. Raises UsageError if there is none."""
-    if version not in snapshot_versions():
-        raise UsageError(
-            f"There is no snapshot of vLLM {version}.",
-            f"There are: {', '.join(snapshot_versions())}; others must be installed.",
-        )
+    """Return the snapshot of one of `snapshot_versions`."""
     return parse_dump(load_config(f"vllm/{version}.json"), f"configs/vllm/{version}.json")
 
 
@@ -132,10 +126,8 @@ def installed_document(python: Path) -> tuple[Mapping[str, Any], str]:
 
 def refreshed_document(python: Path) -> dict[str, Any]:
     """Dump the parser of an environment's vLLM now, and cache the result. Raises as `installed`."""
-    stamp, dump, cache = _stamp(python), ask_parser(python), _cache_file(python)
-    with suppress(OSError):  # without a cache the dump runs again next time
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(cache, json.dumps({"stamp": stamp, "dump": dump}))
+    stamp, dump = _stamp(python), ask_parser(python)
+    keep_json(_cache_file(python), {"stamp": stamp, "dump": dump})  # without a cache the dump runs again next time
     return dump
 
 
@@ -216,21 +208,21 @@ def _cache_file(python: Path) -> Path:
     return state_root() / "capabilities" / f"{name}-{zlib.crc32(str(python).encode()):x}.json"
 
 
-#: Names that vLLM no longer has, and what they are called now.
-@cache
-def _gone() -> Mapping[str, Mapping[str, str]]:
-    data = load_config("vllm/gone.toml")
-    return {"flags": data["flags"], "variables": data["variables"], **data["values"]}
+def _gone(part: str) -> Mapping[str, Any]:
+    """Return the names of a part that vLLM no longer has, and what they are called now."""
+    names: Mapping[str, Any] = load_config("vllm/gone.toml")[part]
+    return names
 
 
 def flag_now(flag: str) -> str | None:
     """Return a sentence on what an earlier flag is called now; None if nothing is known of it."""
-    return _gone()["flags"].get(flag.replace("_", "-").lower())
+    return _gone("flags").get(flag.replace("_", "-").lower())
 
 
-def value_now(setting: str, value: object) -> str | None:
+def value_now(setting: str, value: str) -> str | None:
     """Return a sentence on what to use instead of a value that a setting no longer takes; None if there is none."""
-    return _gone().get(setting, {}).get(str(value).upper()) if setting not in ("flags", "variables") else None
+    now: str | None = _gone("values").get(setting, {}).get(value.upper())
+    return now
 
 
 def variables_now(environ: Mapping[str, str], capabilities: Capabilities, plugin: frozenset[str]) -> Iterator[str]:
@@ -238,6 +230,6 @@ def variables_now(environ: Mapping[str, str], capabilities: Capabilities, plugin
 
     `plugin` are the variables that vLLM's plugin for the hardware reads.
     """
-    for name, now in _gone()["variables"].items():
+    for name, now in _gone("variables").items():
         if name in environ and not capabilities.reads(name) and name not in plugin:
             yield f"{name} is set, and vLLM {capabilities.version} does not read it: {now}."

@@ -25,7 +25,7 @@ from serverctl.plan.render import render
 from serverctl.plan.show import print_plan, shell_line, to_json
 from serverctl.plan.speed import speed_by_prompt
 from serverctl.planning import Resolved, speed_table
-from serverctl.vllm.builds import how_to_install
+from serverctl.vllm.builds import BUILD_REMEDIES
 
 _EXAMPLES = """examples:
   mai-server plan                                        this machine
@@ -76,8 +76,9 @@ def main(arguments: list[str]) -> int:
             )
         first = replace(first, goal=replace(first.goal, kv_bytes=int(options.kv_gib * GIB)))
     requests = first.beside(options.beside)
-    if options.json and len(requests) > 1:
-        put_json([_document(request, request.plan(), options) for request in requests], indent=1)
+    if options.json:
+        documents = [_document(request, options.port) for request in requests]
+        put_json(documents if len(documents) > 1 else documents[0], indent=1)
         return ExitStatus.DONE
     for number, request in enumerate(requests):
         if number and not options.command:
@@ -86,8 +87,9 @@ def main(arguments: list[str]) -> int:
     return ExitStatus.DONE
 
 
-def _document(request: Resolved, plan: Plan, options: argparse.Namespace) -> dict[str, Any]:
-    command = render(plan, request.capabilities, options.port)
+def _document(request: Resolved, port: int) -> dict[str, Any]:
+    plan = request.plan()
+    command = render(plan, request.capabilities, port)
     document = to_json(plan, command, request.hardware, request.capabilities.version, request.capabilities.origin)
     by_prompt = speed_by_prompt(plan, speed_table(), request.goal.screen)
     return {**document, "by_prompt": [asdict(each) for each in by_prompt]}
@@ -111,9 +113,6 @@ def _of_prompts(plan: Plan, screen: tuple[int, int]) -> Iterator[str]:
 
 def _show(request: Resolved, options: argparse.Namespace) -> None:
     plan = request.plan()
-    if options.json:
-        put_json(_document(request, plan, options), indent=1)
-        return
     if options.command:
         vllm = request.capabilities
         for number, cards in enumerate(plan.replicas):  # each server has a port and cards of its own
@@ -127,8 +126,8 @@ def _show(request: Resolved, options: argparse.Namespace) -> None:
     print_plan(console, plan, command, request.hardware)
     for text in _of_prompts(plan, request.goal.screen):
         console.print(text, style="dim", markup=False)
-    how = how_to_install(request.hardware.vendor).rstrip(".")
-    state = "" if request.vllm else f" {how[0].upper()}{how[1:]}."
+    how = BUILD_REMEDIES.get(request.hardware.vendor, "`mai-server install` does it.")
+    state = "" if request.vllm else f" {how}"
     console.print(
         f"vLLM {request.capabilities.version} ({'installed' if request.vllm else 'not installed'}); every flag was "
         f"checked against {request.capabilities.parser}.{state}",

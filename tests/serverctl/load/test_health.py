@@ -101,7 +101,7 @@ class FakeNvml(SimpleNamespace):
             nvmlInit=lambda: None, nvmlShutdown=lambda: None, nvmlDeviceGetCount=lambda: 2,
             nvmlDeviceGetHandleByIndex=lambda index: index, nvmlDeviceGetUtilizationRates=rates,
             nvmlDeviceGetMemoryInfo=lambda _: SimpleNamespace(used=5 * GIB, total=22 * GIB),
-            nvmlDeviceGetName=lambda _: b"NVIDIA L4", nvmlDeviceGetUUID=lambda handle: f"GPU-{handle}",
+            nvmlDeviceGetName=lambda _: "NVIDIA L4", nvmlDeviceGetUUID=lambda handle: f"GPU-{handle}",
         )  # fmt: skip
 
 
