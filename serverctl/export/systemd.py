@@ -81,14 +81,5 @@ def _unit(source: Source, server: Server) -> str:
     return template("server.service", values)
 
 
-def _is_temporary(source: Source) -> bool:
-    """Return whether the model, vLLM or a cache lies in a folder that PrivateTmp= replaces by an empty one."""
-    places = (source.plan.model.source, str(source.python or ""), *source.environ.values())
-    return any(place.startswith(("/tmp/", "/var/tmp/")) for place in places)  # noqa: S108
-
-
 def _lines(source: Source, part: str) -> str:
-    found = source.notes(f"systemd.{part.lower()}", ACCOUNT=source.account)
-    if _is_temporary(source):
-        found = [line for line in found if line != "PrivateTmp=yes"]  # which would hide the files
-    return "".join(f"{line}\n" for line in found)
+    return "".join(f"{line}\n" for line in source.notes(f"systemd.{part.lower()}", ACCOUNT=source.account))

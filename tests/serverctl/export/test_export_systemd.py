@@ -55,11 +55,6 @@ def test_a_unit_writes_the_gate_where_its_server_looks_for_it(tmp_path: Path) ->
     assert (tmp_path / "mai_gate.py").read_text() == gate.source()
 
 
-@pytest.mark.parametrize(("place", "hidden"), [("/tmp/vllm/bin/python", []), ("/opt/vllm/bin/python", ["yes"])])
-def test_what_lies_in_a_temporary_folder_is_not_hidden_from_its_unit(place: str, hidden: list[str]) -> None:
-    assert unit_of(source_for(python=Path(place))).get("PrivateTmp", []) == hidden
-
-
 NASTY = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30) | st.sampled_from(
     [
         '{"a":"b c","d":["%i","$HOME","${X}"]}',
