@@ -30,7 +30,7 @@ from serverctl.plan.env import LOG_LEVEL, hides_stages
 from serverctl.plan.goal import CardLimits, Goal, Plan, Presets, Tables
 from serverctl.plan.kinds.gaudi import PLUGIN_ENV
 from serverctl.plan.memory import Measured, ProcessorTable, Seeds, measurement_key
-from serverctl.plan.quantization import QuantTable
+from serverctl.plan.quantization import Method, QuantTable
 from serverctl.plan.settings import Settings, check_value
 from serverctl.plan.speed import SpeedTable
 from serverctl.vllm.builds import VllmEnvironment, build_for, driver_warning, find_environment
@@ -77,10 +77,12 @@ def load_limits() -> Callable[[Gpu], CardLimits]:
 
 def load_tables(models: tuple[Model, ...]) -> Tables:
     """Load all tables, with the current measurements."""
-    memory, methods = load_config("memory.toml"), QuantTable.read(load_config("vllm/quantization.toml"))
+    memory, quant = load_config("memory.toml"), load_config("vllm/quantization.toml")
     seeds, processor = Seeds(**memory["seeds"]), ProcessorTable(**memory["cpu"])
+    methods = {name: Method(**entry) for name, entry in quant["method"].items()}
+    table = QuantTable(methods, quant["vendors"], quant["gone"])
     return Tables(
-        load_presets(), seeds, memory["utilization"], processor, load_limits(), read_measurements(), models, methods,
+        load_presets(), seeds, memory["utilization"], processor, load_limits(), read_measurements(), models, table,
         **load_config("plan.toml"), environ={name: text for name, text in os.environ.items() if name in PLUGIN_ENV},
     )  # fmt: skip
 

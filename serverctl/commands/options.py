@@ -9,7 +9,7 @@ from foundation.errors import UsageError
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
-from serverctl.plan.settings import KNOBS, parse_assignments
+from serverctl.plan.settings import parse_assignments
 from serverctl.planning import Resolved, load_presets, resolve
 
 
@@ -133,8 +133,3 @@ def parse_screen(text: str) -> tuple[int, int]:
     if found is None or not all(64 <= int(side) <= 16_384 for side in found.groups()):
         raise UsageError(f"{text!r} is no size of a screen.", "Write it as 1920x1080.")
     return int(found[1]), int(found[2])
-
-
-def settings_listing() -> str:
-    """List every knob with its flag and its effect."""
-    return "\n".join(f"  {name:<28}{knob.flag:<32}{knob.about}" for name, knob in KNOBS.items())

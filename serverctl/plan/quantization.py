@@ -4,9 +4,8 @@ vLLM itself refuses a wrong method only after it has loaded its libraries, or ig
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from foundation.errors import UsageError
 from serverctl.hardware.facts import CannotPlanError
@@ -26,7 +25,7 @@ class Method:
     bits: int
     least_sm: int
     loads: bool = False
-    reads: tuple[str, ...] = ()
+    reads: Sequence[str] = ()
     experts: bool = False
     family: int = 0
     since: str = ""
@@ -61,18 +60,8 @@ class QuantTable:
     """The contents of `configs/vllm/quantization.toml`."""
 
     methods: Mapping[str, Method]
-    vendors: Mapping[str, frozenset[str]]  # methods by maker of the hardware; NVIDIA's are all
+    vendors: Mapping[str, Sequence[str]]  # methods by maker of the hardware; NVIDIA's are all
     gone: Mapping[str, str]  # names that vLLM no longer has, and what to do instead
-
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> "QuantTable":
-        """Build the table from the parsed TOML document."""
-        methods = {
-            name: Method(**{**entry, "reads": tuple(entry.get("reads", ()))})
-            for name, entry in document["method"].items()
-        }
-        vendors = {vendor: frozenset(names) for vendor, names in document["vendors"].items()}
-        return cls(methods, vendors, document["gone"])
 
     def reading(self, model: Model, vllm: str) -> Iterator[tuple[str, Method]]:
         """Yield the methods that serve a quantised checkpoint."""

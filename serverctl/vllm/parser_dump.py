@@ -104,8 +104,12 @@ def _dump(parser: argparse.ArgumentParser) -> dict[str, Any]:
         "options": _options(parser),
         "reasoning_parsers": asked(reasoning_parsers),
         "quantization_methods": asked(quantization_methods),
-        "architectures": asked(_architectures),
-        "env": asked(_environment),
+        "architectures": asked(
+            lambda: first(["vllm.model_executor.models.registry"], "ModelRegistry").get_supported_archs()
+        ),
+        "env": [
+            name for name in asked(lambda: first(["vllm.envs"], "environment_variables")) if name.startswith("VLLM_")
+        ],
     }
 
 
@@ -114,32 +118,20 @@ def asked(ask: Callable[[], Iterable[str]]) -> list[str]:
     try:
         return sorted({str(name) for name in ask()})
     except Exception as error:
-        sys.stderr.write(f"{ask.__name__}: {type(error).__name__}: {error}\n")
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return []
 
 
 def reasoning_parsers() -> Iterable[str]:
     """Return the values of --reasoning-parser."""
-    manager = importlib.import_module("vllm.reasoning").ReasoningParserManager
+    manager = first(["vllm.reasoning"], "ReasoningParserManager")
     return (*manager.reasoning_parsers, *getattr(manager, "lazy_parsers", ()))
 
 
 def quantization_methods() -> Iterable[str]:
     """Return the values of --quantization."""
-    methods: Iterable[str] = importlib.import_module("vllm.model_executor.layers.quantization").QUANTIZATION_METHODS
+    methods: Iterable[str] = first(["vllm.model_executor.layers.quantization"], "QUANTIZATION_METHODS")
     return methods
-
-
-def _architectures() -> Iterable[str]:
-    archs: Iterable[str] = importlib.import_module(
-        "vllm.model_executor.models.registry"
-    ).ModelRegistry.get_supported_archs()
-    return archs
-
-
-def _environment() -> Iterable[str]:
-    known: Mapping[str, object] = importlib.import_module("vllm.envs").environment_variables
-    return (name for name in known if name.startswith("VLLM_"))
 
 
 def _version(distribution: str) -> str | None:

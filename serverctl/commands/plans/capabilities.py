@@ -69,18 +69,15 @@ def _asked(options: argparse.Namespace) -> tuple[Mapping[str, Any], str]:
         return load_config(f"vllm/{options.release}.json"), f"as plans know it (configs/vllm/{options.release}.json)"
     hardware = detect()
     environment = find_environment(options.vllm_python or load_server_config().vllm_python, hardware)
-    if environment is None and options.release is None and options.wheel is None and not options.refresh:
+    other = options.release is not None or options.wheel is not None
+    if environment is None and not other and not options.refresh:
         version = CPU_SNAPSHOT if hardware.vendor == "cpu" else NEWEST
         return load_config(f"vllm/{version}.json"), f"not installed: as plans know it (configs/vllm/{version}.json)"
     if environment is None:
-        other = options.release is not None or options.wheel is not None
-        raise EnvironmentLacksError(
-            "Another release's parser needs what an installed vLLM needs, and none is."
-            if other
-            else "There is no vLLM to ask.",
-            "`mai-server install` makes one; --vllm-python FILE names one of your own.",
-        )
-    if options.release is None and options.wheel is None:
+        lack = "Another release's parser needs what an installed vLLM needs, and none is."
+        remedy = "`mai-server install` makes one; --vllm-python FILE names one of your own."
+        raise EnvironmentLacksError(lack if other else "There is no vLLM to ask.", remedy)
+    if not other:
         if options.refresh:
             return refreshed_document(environment.python), f"the vLLM of {environment.python}, asked now"
         return installed_document(environment.python)

@@ -8,20 +8,13 @@ from typing import Any
 from foundation.command_line import Parser, port_number
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import is_terminal, put, put_json, put_text
-from serverctl.commands.options import (
-    add_beside,
-    add_goal,
-    add_hardware,
-    hardware_of,
-    resolve_options,
-    settings_listing,
-    split_flags,
-)
+from serverctl.commands.options import add_beside, add_goal, add_hardware, hardware_of, resolve_options, split_flags
 from serverctl.commands.plans.comparison import add_comparison, compare, print_rows, row_json
 from serverctl.hardware.facts import GIB
 from serverctl.plan.env import replica_env
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
+from serverctl.plan.settings import KNOBS
 from serverctl.plan.show import print_plan, shell_line, to_json
 from serverctl.plan.speed import speed_by_prompt
 from serverctl.planning import Resolved, speed_table
@@ -64,7 +57,7 @@ def main(arguments: list[str]) -> int:
     add("--json", action="store_true", help="print JSON")
     options = parser.parse_args(own)
     if options.settings:
-        put_text(settings_listing())
+        put(*(f"  {name:<28}{knob.flag:<32}{knob.about}" for name, knob in KNOBS.items()))
         return ExitStatus.DONE
     if options.compare is not None:
         return _compare(options, flags + options.flags)
