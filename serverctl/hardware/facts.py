@@ -94,10 +94,6 @@ class Hardware:
         pair = (min(first, second), max(first, second))
         return next((kind for a, b, kind in self.links if (a, b) == pair), None)
 
-    def all_nvlink(self, indices: tuple[int, ...]) -> bool:
-        """Return whether NVLink connects every pair of these cards."""
-        return all(self.link(a, b) == "nvlink" for a in indices for b in indices if a < b)
-
 
 def size_in_words(size: int) -> str:
     """Format a size in bytes with the largest unit that keeps the number at 1 or above."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from foundation.configs import load_config
 from serverctl.hardware.facts import MIB, Driver, Gpu, Link
@@ -72,12 +72,8 @@ def parse_cuda(banner: str) -> tuple[int, int] | None:
     return None if found is None else _version(found[1])
 
 
-class MigInstance(NamedTuple):
-    """One line of `nvidia-smi -L` below a card."""
-
-    number: int  # on the card
-    profile: str  # 3g.40gb
-    uuid: str
+#: One line of `nvidia-smi -L` below a card: its number on the card, its profile (3g.40gb) and its UUID.
+MigInstance: TypeAlias = tuple[int, str, str]
 
 
 def parse_mig(listing: str) -> dict[int, list[MigInstance]]:
@@ -88,7 +84,7 @@ def parse_mig(listing: str) -> dict[int, list[MigInstance]]:
         if found := re.match(r"GPU ([0-9]{1,4}):", line):
             card = instances.setdefault(int(found[1]), [])
         elif found := re.match(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,4}):\s*\(UUID: (MIG-[^)]+)\)", line):
-            card.append(MigInstance(int(found[2]), found[1], found[3]))
+            card.append((int(found[2]), found[1], found[3]))
     return instances
 
 

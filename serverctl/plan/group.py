@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 
 from serverctl.hardware.facts import GIB, Gpu, Hardware
 from serverctl.models.model import Model
@@ -50,7 +51,7 @@ class Group:
 
     def all_nvlink(self, hardware: Hardware) -> bool:
         """Return whether NVLink connects every pair of cards."""
-        return hardware.all_nvlink(tuple(gpu.index for gpu in self.cards))
+        return all(hardware.link(one.index, other.index) == "nvlink" for one, other in combinations(self.cards, 2))
 
     def tensor_parallel_sizes(self, model: Model, engines: int = 1) -> tuple[int, ...]:
         """Return the tensor-parallel sizes that give every card whole heads of the text model and the vision tower."""

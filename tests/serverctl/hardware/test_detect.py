@@ -15,6 +15,7 @@ from machines import DATA, Memory, Nvml, Replay, look
 from serverctl.hardware.detect import detect, detect_cpu, run_tool
 from serverctl.hardware.facts import MIB
 from serverctl.hardware.nvidia import ask_nvml
+from serverctl.plan.group import Group
 
 # Machine: cards as (name, compute capability, GiB that programs see, drives a display).
 ONE_CARD = [
@@ -65,8 +66,7 @@ def test_cards_know_how_they_reach_each_other(machine: str, count: int, nvlinked
     assert len(found.gpus) == count
     kinds = [kind for _, _, kind in found.links]
     assert (kinds.count("nvlink"), kinds.count("pcie")) == (nvlinked, bus)
-    indices = tuple(gpu.index for gpu in found.gpus)
-    assert found.all_nvlink(indices) is (bus == 0)
+    assert Group(found.gpus).all_nvlink(found) is (bus == 0)
     assert found.link(1, 0) == found.link(0, 1)
     assert found.link(0, 99) is None
 

@@ -77,8 +77,8 @@ def test_instances_are_read_in_the_old_and_the_new_way_of_naming_them() -> None:
         "  MIG 1g.5gb+me   Device  1: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb40)\n"
     )
     found = nvidia.parse_mig(listing)
-    assert [instance.uuid.count("/") for instance in found[0]] == [2]
-    assert [(instance.number, instance.profile) for instance in found[1]] == [(0, "1c.3g.20gb"), (1, "1g.5gb+me")]
+    assert [uuid.count("/") for _, _, uuid in found[0]] == [2]
+    assert [(number, profile) for number, profile, _ in found[1]] == [(0, "1c.3g.20gb"), (1, "1g.5gb+me")]
     card = Gpu(1, "A100-SXM4-40GB", "nvidia", 40 * 1024**3)
     parts = nvidia.mig_gpus(card, found[1], {})
     assert [(gpu.total_bytes, gpu.free_bytes) for gpu in parts] == [(19_000_000_000, None), (4_750_000_000, None)]
