@@ -271,7 +271,7 @@ def test_a_setting_that_was_given_as_a_flag_of_vllm_is_ones_own_too(
     monkeypatch.setattr(tune, "read_request", lambda _: request)
     monkeypatch.setattr(tune, "observe", lambda *_, **__: busy)
     monkeypatch.setattr(
-        tune, "read", lambda _, seen, window, ___: reading(window, "slots", fixed=frozenset(seen.goal.overrides))
+        tune, "read", lambda _, seen, window: reading(window, "slots", fixed=frozenset(seen.goal.overrides))
     )
     assert tune.main(["--json"]) == 0
     document = json.loads(capsys.readouterr().out)
