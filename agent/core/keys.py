@@ -6,6 +6,7 @@ without effect. Here an unknown name is an error that the model sees.
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from foundation.configs import load_config
 
@@ -68,9 +69,13 @@ def chord(keys: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
         raise UnknownKeyError("no key was named")
     if len(canonical) > 5:
         raise UnknownKeyError(f"{len(canonical)} keys at once are not a chord: use type for text")
-    unique = dict.fromkeys(canonical)
-    modifiers = [key for key in MODIFIERS if key in unique]
-    return (*modifiers, *(key for key in unique if key not in modifiers))
+    return in_order(canonical)
+
+
+def in_order(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return each key once, modifiers first."""
+    unique = dict.fromkeys(keys)
+    return (*(key for key in MODIFIERS if key in unique), *(key for key in unique if key not in MODIFIERS))
 
 
 def _split(text: str) -> list[str]:

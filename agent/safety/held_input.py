@@ -4,7 +4,6 @@ F4 while alt is held is alt+F4, and moving the pointer with a button down is a d
 the record and the hand all use these results.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +26,7 @@ from agent.core.actions import (
     VisitPage,
 )
 from agent.core.geometry import DesktopPoint
-from agent.core.keys import MODIFIERS
+from agent.core.keys import MODIFIERS, in_order
 
 #: Seconds without an action after which a held button, and everything else, is released.
 HELD_AT_MOST = 10.0
@@ -58,10 +57,10 @@ class Held:
             return action
         match action:
             case PressKeys() | HoldKeys() | KeyDown():
-                return replace(action, keys=_ordered((*self.keys, *action.keys)))
+                return replace(action, keys=in_order((*self.keys, *action.keys)))
             case Click() | LongPress() | Move() | Drag() | Scroll() | ButtonDown() | ButtonUp():
                 pointing: Any = action
-                merged: Action[DesktopPoint] = replace(pointing, held=_ordered((*self.keys, *action.held)))
+                merged: Action[DesktopPoint] = replace(pointing, held=in_order((*self.keys, *action.held)))
                 return merged
         return action
 
@@ -86,7 +85,7 @@ class Held:
         """Note that an effective action was carried out."""
         match action:
             case KeyDown(keys):
-                self.keys = _ordered((*self.keys, *keys))
+                self.keys = in_order((*self.keys, *keys))
             case KeyUp(keys):
                 self.keys = tuple(key for key in self.keys if key not in keys)
             case ButtonDown(point, button):
@@ -105,9 +104,3 @@ class Held:
         words = self.words
         self.keys, self.button, self.start = (), None, None
         return words
-
-
-def _ordered(keys: Iterable[str]) -> tuple[str, ...]:
-    """Return each key once, modifiers first."""
-    unique = dict.fromkeys(keys)
-    return (*(key for key in MODIFIERS if key in unique), *(key for key in unique if key not in MODIFIERS))

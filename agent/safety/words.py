@@ -181,12 +181,12 @@ def _exactly(phrases: Iterable[str]) -> re.Pattern[str]:
             plain(phrase.casefold().translate(_WRITTEN_OUT)),
         )
     }
-    parts = [_undivided(one) if _UNDIVIDED.search(one) else _exact(one) for one in sorted(written) if one]
+    parts = [
+        re.escape(one).replace(r"\*", _UNDIVIDED_STAR) if _UNDIVIDED.search(one) else _exact(one)
+        for one in sorted(written)
+        if one
+    ]
     return re.compile(rf"[\W_]*(?:{'|'.join(parts) or '(?!)'})[\W_]*")
-
-
-def _undivided(phrase: str) -> str:
-    return re.escape(phrase).replace(r"\*", _UNDIVIDED_STAR)
 
 
 def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
@@ -208,7 +208,7 @@ def _exact(phrase: str) -> str:
     """Return a pattern for a phrase that is the whole caption. A star alone matches a few words, but no
     conjunctions.
     """
-    joining = "|".join(_told()["joining"])
+    joining = "|".join(load_config("policies/sentence.toml")["joining"])
     word = rf"(?!(?:{joining})(?!\w))[^\W_]+"
     any_words = rf"{word}(?:{_GAP}{word}){{0,{_MOST_WORDS - 1}}}"
     exact = r"[\W_]{0,3}".join(any_words if one == "*" else _either(one) for one in phrase.split())
@@ -219,18 +219,10 @@ def _exact(phrase: str) -> str:
 
 
 def _either(word: str) -> str:
-    return f"(?:{'|'.join(map(_written, word.split('/')))})"
+    alternatives = re.sub(r"[^\w/]|_", r"\\W?", word).replace("/", "|")
+    return f"(?:{alternatives})"
 
 
 @cache
 def _between() -> str:
-    return rf"(?:(?:{'|'.join(map(plain, _told()['between']))})[\W_]{{1,3}})?"
-
-
-@cache
-def _told() -> Mapping[str, Sequence[str]]:
-    return load_config("policies/sentence.toml")
-
-
-def _written(word: str) -> str:
-    return "".join(char if char.isalnum() else r"\W?" for char in word)
+    return rf"(?:(?:{'|'.join(map(plain, load_config('policies/sentence.toml')['between']))})[\W_]{{1,3}})?"
