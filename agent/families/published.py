@@ -40,10 +40,6 @@ class Published:
         fitting = {GROUNDING, *(() if tools else self.parts.keys() - set(self.phone))}
         return replace(self, parts={part: text for part, text in self.parts.items() if part in fitting})
 
-    def speaks(self, *, points: bool) -> bool:
-        """Return whether there are texts for requests for actions, or with `points`, for requests for points."""
-        return bool(self.parts.keys() & {GROUNDING} if points else self.parts.keys() - {GROUNDING})
-
     def fill(self, part: str, values: Mapping[str, str]) -> str | None:
         """Return the text of a part with its marks filled; None if the publisher's words have no such part."""
         text = self.parts.get(part)
@@ -56,4 +52,5 @@ OURS = "ours"
 
 def words_of(published: Published | None, *, points: bool = False) -> str:
     """Return the source of the words in requests for actions (or points), as records and lists show it."""
-    return OURS if published is None or not published.speaks(points=points) else f"published, {published.source}"
+    parts = set() if published is None else {part for part in published.parts if (part == GROUNDING) == points}
+    return f"published, {published.source}" if published and parts else OURS

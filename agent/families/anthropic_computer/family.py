@@ -9,11 +9,10 @@ from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
 from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action, whole
 from agent.families.shared.peer_family import LOOK, ComputerTools
 
-_CLICKS = {name: click for name, click in CLICKS.items() if name != "click"}
 #: All actions of all versions of the tool. In the toolset, each action is a separate tool.
 _ACTIONS = frozenset(
-    [*_CLICKS, "key", "type", "mouse_move", "left_click_drag", "screenshot", "cursor_position", "scroll", "wait",
-     "hold_key", "left_mouse_down", "left_mouse_up", "zoom"]
+    [*CLICKS.keys() - {"click"}, "key", "type", "mouse_move", "left_click_drag", "screenshot", "cursor_position",
+     "scroll", "wait", "hold_key", "left_mouse_down", "left_mouse_up", "zoom"]
 )  # fmt: skip
 _THINKING = ("thinking", "redacted_thinking")
 _MOST_REPEATS = 50
@@ -69,11 +68,8 @@ class AnthropicComputer(ComputerTools):
             case "cursor_position" | "zoom":
                 raise ArgumentError("unknown_action", f"{name} is not available here: look at the screenshot")
             case "scroll":
-                arguments["direction"], arguments["amount"] = (
-                    arguments.get("scroll_direction"),
-                    arguments.get("scroll_amount"),
-                )
-                return [read_action(arguments, words)]
+                turn = {"direction": arguments.get("scroll_direction"), "amount": arguments.get("scroll_amount")}
+                return [read_action(arguments | turn, words)]
             case "left_click_drag":
                 return [read_action({**arguments, "action": "drag"}, words)]
             case "left_mouse_down" | "left_mouse_up":

@@ -1,5 +1,6 @@
 """AutoGLM-Phone: answers of a thought and one call, `do(action="Tap", element=[x,y])` or `finish(message="")`."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -92,7 +93,4 @@ def _value(value: object) -> str:
     text = str(value).strip() if not isinstance(value, list) else f"[{','.join(map(str, value))}]"
     if re.fullmatch(r"\[[-0-9., ]+\]|[0-9.]+", text):
         return text
-    escaped = re.sub(
-        r'[\\"\n\t]', lambda found: {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}[found[0]], str(value)
-    )
-    return f'"{escaped}"'
+    return json.dumps(str(value), ensure_ascii=False)

@@ -61,11 +61,12 @@ class GlmV(TextFamily):
 
     def _told(self, step: PastStep) -> tuple[str, str]:
         """Return the thought and the action of a past step, separated as by the published client."""
+        action = "\n".join(as_named(named(call), "[]") for call in step.calls)
         if step.answer is None or not step.answer.content:
-            return step.thought, "\n".join(as_named(named(call), "[]") for call in step.calls)
+            return step.thought, action
         content = step.answer.content
-        box = _BOX.search(content)
-        action = box[1].strip() if box else "\n".join(as_named(named(call), "[]") for call in step.calls)
+        if box := _BOX.search(content):
+            action = box[1].strip()
         return content.split("Memory:")[0].replace(action, "").strip(), action
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:

@@ -12,6 +12,7 @@ from agent.families.shared.answer_parts import as_text, json_call, split_thought
 from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.lenient_json import clean_text
 from agent.families.shared.points import grid_of
+from agent.families.shared.text_family import answered
 from agent.model.request import ChatRequest, ImagePart, Message
 from foundation.chat_stream import Answer
 
@@ -30,8 +31,7 @@ class LiteralFamily(Family):
         """Return the request; its chat contains only the last screenshot."""
         messages = [Message.text("user", prompt.instruction)]
         for step in prompt.steps:
-            messages.append(Message.text("assistant", render(step.thought, step.calls[0])))
-            messages += [Message.text("user", text) for text in step.replies]
+            messages += answered(render(step.thought, step.calls[0]), step)
         messages.append(Message("user", tuple(map(ImagePart, prompt.images))))
         return ChatRequest(messages, self.facts.sampling, native={"prompt": prompt})
 

@@ -21,7 +21,7 @@ from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRe
 from agent.families.published import GROUNDING
 from agent.families.shared.answer_parts import THINKING, AnswerParts, as_text, calls_in, take_apart
 from agent.families.shared.points import PointError, read_pair
-from agent.families.shared.text_family import Read, TextFamily, in_turn
+from agent.families.shared.text_family import Read, TextFamily, answered, in_turn
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
@@ -50,9 +50,7 @@ class MaiUi(TextFamily):
             call, thought = step.calls[0], step.thought if prompt.thinking or prompt.reference else None
             if prompt.reference:
                 call = Call("mobile_use", _as_reference_replays(call))
-            answer = written(thought, call, ascii_only=prompt.reference)
-            # The published client has no notes. Remarks on a step are put where it puts a person's reply.
-            return [Message.text("assistant", answer), *(Message.text("user", text) for text in step.replies)]
+            return answered(written(thought, call, ascii_only=prompt.reference), step)
 
         return ChatRequest(in_turn(opening, prompt, replay), self.facts.sampling)
 

@@ -1,18 +1,18 @@
 """A planner: any instruction-tuned model that says in words what to click. A grounder finds the places."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from agent.core import actions
 from agent.core.actions import Action
 from agent.core.geometry import Grid, NamedPoint, Size
-from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, Plan, PromptRequest
+from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, Plan, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
 from agent.families.shared.lenient_json import first_object
-from agent.families.shared.text_family import in_turn
+from agent.families.shared.text_family import answered, in_turn
 from agent.model.request import ChatRequest, Message
 from foundation.chat_stream import Answer
 
@@ -34,11 +34,8 @@ class Planner(Family):
         if prompt.apps and prompt.system_prompt is None:
             system += "\n\n" + self.texts["apps"].replace("{apps}", ", ".join(prompt.apps))
         opening = [Message.text("system", system), Message.text("user", prompt.instruction)]
-        return ChatRequest(in_turn(opening, prompt, self._replay), self.facts.sampling)
-
-    def _replay(self, step: PastStep) -> Iterator[Message]:
-        yield Message.text("assistant", self.written(step.thought, step.calls))
-        yield from (Message.text("user", text) for text in step.replies)
+        messages = in_turn(opening, prompt, lambda step: answered(self.written(step.thought, step.calls), step))
+        return ChatRequest(messages, self.facts.sampling)
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         """Write an answer: one JSON object."""

@@ -33,6 +33,12 @@ _LABEL = re.compile(r"^[ \t]*(?:\*\*|1\)[ \t]*)?action(?:\*\*)?[ \t]*[:：][ \t]
 _CALLED = re.compile(r"</\s*tool_call\s*>\s*(?:<conclusion>.*)?\Z", re.IGNORECASE | re.DOTALL)
 
 
+def written_call(call: Call) -> str:
+    """Write a call as JSON in tags."""
+    body = json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
+    return f"<tool_call>\n{body}\n</tool_call>"
+
+
 class QwenComputerUse(TextFamily):
     """A family that calls `computer_use` with JSON in <tool_call> tags, after a line that begins with "Action:".
 
@@ -44,6 +50,8 @@ class QwenComputerUse(TextFamily):
     image_first = True
     #: The label before the description of the action.
     label = "Action: "
+    #: Writes a call in the published form.
+    write_call = staticmethod(written_call)
     #: Which point counts in a grounding answer with several points and no call.
     which: Which = "only"
 
@@ -126,7 +134,7 @@ class QwenComputerUse(TextFamily):
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         plain_thought = plain(thought) if self.label else thought
-        return "\n".join([*([f"{self.label}{plain_thought}"] if plain_thought else []), *map(written_call, calls)])
+        return "\n".join([*([f"{self.label}{plain_thought}"] if plain_thought else []), *map(self.write_call, calls)])
 
     @override
     def constraint(self, options: Mapping[str, Any]) -> str | None:
@@ -195,12 +203,6 @@ class QwenComputerUse(TextFamily):
             if isinstance(read.actions[0], Finish) and not read.actions[0].success:
                 return replace(read, actions=(Absent(),))
         return pointed(answer, grid, self.which)
-
-
-def written_call(call: Call) -> str:
-    """Write a call in the published form."""
-    body = json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
-    return f"<tool_call>\n{body}\n</tool_call>"
 
 
 def plain(thought: str) -> str:

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from agent.core.actions import CallTool, Finish
 from agent.families.base import Acts, ArgumentError, Call, Decision, ParseFailure, PastStep, PromptRequest
-from agent.families.qwen.family import QwenComputerUse, plain, written_call
+from agent.families.qwen.family import QwenComputerUse, written_call
 from agent.families.qwen.prompt import fill, json_answers, nested_call, nested_calls, xml_answers
 from agent.families.shared.computer_use import ACTION_NAMES, FUNCTIONS, Vocabulary
 from agent.families.shared.text_family import in_turn
@@ -36,6 +36,8 @@ class Qwen25(QwenComputerUse):
 class Qwen35(QwenComputerUse):
     """Qwen3.5, 3.6 and 3.8."""
 
+    write_call = staticmethod(nested_call)
+
     def window(self, prompt: PromptRequest) -> tuple[Sequence[PastStep], Sequence[PastStep]]:
         """Return the newest steps as turns, with or without their screenshots."""
         first = max(0, len(prompt.steps) - self.data["history"]["steps"])
@@ -48,11 +50,6 @@ class Qwen35(QwenComputerUse):
             return Message("user", (TextPart("<tool_response>\n"), *shown, *replies, TextPart("\n</tool_response>")))
         text = "".join([self.texts["collapsed"], *(reply.text for reply in replies)])
         return Message.text("user", f"<tool_response>\n{text}\n</tool_response>")
-
-    @override
-    def written(self, thought: str, calls: Sequence[Call]) -> str:
-        plain_thought = plain(thought)
-        return "\n".join([*([f"{self.label}{plain_thought}"] if plain_thought else []), *map(nested_call, calls)])
 
     def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
         """Return the text before the calls, and the calls: in nested tags, or in JSON as in earlier models."""

@@ -199,10 +199,6 @@ def _find_untagged(rest: str) -> dict[str, Any]:
     try:
         return only_object(rest, _looks_like_call, "tool call")
     except ArgumentError as error:
-        if error.kind == "ambiguous":
-            raise ArgumentError(
-                error.kind, "there are several calls and no <tool_call> tag says which one counts"
-            ) from error
         if error.kind == "bad_json":  # a broken object outside tags may not be a call
             raise ArgumentError("no_action", "there is no tool call in the answer") from error
         raise

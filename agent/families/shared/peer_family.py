@@ -105,7 +105,8 @@ class ComputerTools(Family):
         thought = parts.thought
         calls: Sequence[Call] | ParseFailure | None = parts.calls
         if calls is None:
-            calls = _written_calls(parts.text)
+            written = tool_calls(Answer(parts.text))
+            calls = () if isinstance(written, ParseFailure) and written.kind == "no_action" else written
             text = parts.text.partition("<tool_call>")[0].strip() if calls else ""
             thought = "\n".join(filter(None, (thought, text)))
         if answer.finish_reason == "refusal" and not calls:
@@ -137,12 +138,6 @@ def wheel(
     """Return a scroll by `pixels`. Raises ArgumentError."""
     arguments = {"action": "scroll", "direction": direction, "pixels": pixels, **point}
     return read_action(arguments | ({"modifiers": held} if held else {}), words)
-
-
-def _written_calls(text: str) -> Sequence[Call] | ParseFailure:
-    """Return the calls in a text; empty if it has none."""
-    calls = tool_calls(Answer(text))
-    return () if isinstance(calls, ParseFailure) and calls.kind == "no_action" else calls
 
 
 def _without_calls(answer: Answer, parts: AnswerParts, thought: str) -> Decision | ParseFailure:

@@ -117,6 +117,11 @@ def in_user_turns(images: Sequence[EncodedImage | None], after: PastStep | None)
     return [Message.screenshot(*images)] if images else []
 
 
+def answered(text: str, step: PastStep) -> list[Message]:
+    """Return a past answer, and what came back as user messages: published clients know only a person's replies."""
+    return [Message.text("assistant", text), *(Message.text("user", reply) for reply in step.replies)]
+
+
 def in_turn(
     opening: Iterable[Message],
     prompt: PromptRequest,

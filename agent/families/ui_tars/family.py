@@ -15,7 +15,7 @@ from agent.families.shared.answer_parts import AnswerParts
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.named_calls import as_named, thought_and_calls, xml_calls
 from agent.families.shared.own_names import named, read_own, unrepeated
-from agent.families.shared.text_family import Read, TextFamily, in_turn, joined, offered
+from agent.families.shared.text_family import Read, TextFamily, answered, in_turn, joined, offered
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
@@ -50,9 +50,7 @@ class UiTars(TextFamily):
 
     def _replay(self, step: PastStep) -> list[Message]:
         answer = (step.answer and step.answer.content) or self.written(step.thought, step.calls)
-        # The published client has no place for notes. They are put where a person would reply.
-        replies = [Message.text("user", reply) for reply in step.replies]
-        return [Message.text("assistant", self.replayed(answer)), *replies]
+        return answered(self.replayed(answer), step)
 
     def replayed(self, answer: str) -> str:
         """Return a past answer as the model sees it again."""
