@@ -108,7 +108,6 @@ class ModelClient(Protocol):
     @property
     def endpoint(self) -> Endpoint:
         """Return the endpoint with everything known about it."""
-        ...
 
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
         """Ask the endpoint about itself, and return it with the details filled in.
@@ -116,18 +115,15 @@ class ModelClient(Protocol):
         If it has several models, the one that `prefer` accepts may be taken. Raises ModelError: it cannot be asked, or
         does not serve the named model. UsageError: it serves several models, and none was chosen.
         """
-        ...
 
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
         """Ask, and report the answer's progress.
 
         Raises ModelError: after the retries, or at once if retrying cannot help.
         """
-        ...
 
     async def aclose(self) -> None:
         """Close the connections."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +215,9 @@ class PatientClient(ABC, Generic[Connection]):
                 if error.kind not in _TRANSIENT or attempt >= self.patience.retries:
                     raise
                 if error.wait is not None and error.wait > self.patience.longest_pause:
-                    raise _too_long_a_pause(error, error.wait) from error
+                    again = f"It wants to be asked again in {error.wait / 60:.0f} minutes, which is too long to wait."
+                    remedy = "Try again then, or use another model."
+                    raise ModelError(error.kind, f"{error.what} {again}", remedy, wait=error.wait) from error
                 attempt += 1
                 on_progress(Retrying(error.what, attempt))
                 if await self._come_back(on_progress):
@@ -331,15 +329,6 @@ class PatientClient(ABC, Generic[Connection]):
                 await asyncio.wait({task}, timeout=1)
             if task.done() and not task.cancelled():
                 task.exception()  # else asyncio prints that the exception was never retrieved
-
-
-def _too_long_a_pause(error: ModelError, seconds: float) -> ModelError:
-    return ModelError(
-        error.kind,
-        f"{error.what} It wants to be asked again in {seconds / 60:.0f} minutes, which is too long to wait.",
-        "Try again then, or use another model.",
-        wait=seconds,
-    )
 
 
 def _endless(seconds: float) -> ModelError:

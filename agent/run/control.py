@@ -144,19 +144,22 @@ class Steering:
 
     # The person's side
 
-    def pause(self, reason: str = "you paused it") -> None:
+    def pause(self) -> None:
         """Wait before the next step. An action that was decided by then needs the person's approval."""
         with self._lock:
             self._single = False
-            self._paused = self._paused or reason
+            self._paused = self._paused or "you paused it"
 
-    def resume(self) -> None:
-        """Continue the run."""
-        self._go(single=False)
+    def resume(self, *, single: bool = False) -> None:
+        """Continue the run; with `single`, only until the next action is decided, and ask the person about it."""
+        with self._lock:
+            self._paused, self._single, self._theirs = "", single, False
+            waiting, self._waiting = self._waiting, []
+        _wake(waiting)
 
     def step(self) -> None:
-        """Continue until the next action is decided, and ask the person about it."""
-        self._go(single=True)
+        """Continue the run by one step."""
+        self.resume(single=True)
 
     def tell(self, text: str) -> None:
         """Send a message to the model with its next request."""
@@ -226,12 +229,6 @@ class Steering:
                 return
             self._waiting.append((asyncio.get_running_loop(), event))
         await event.wait()
-
-    def _go(self, *, single: bool) -> None:
-        with self._lock:
-            self._paused, self._single, self._theirs = "", single, False
-            waiting, self._waiting = self._waiting, []
-        _wake(waiting)
 
 
 def _wake(waiters: list[_Waiter]) -> None:

@@ -225,7 +225,7 @@ class Desk:
         eye = PointModel("actor", client, family, rule)
         aiming = TargetFinder(eye, self.grounder_eye(), self.zoom)
         actor = Actor(client, family, history, settings, (), aiming)
-        own = DecidingModel("actor", observer, actor, history, settings)
+        own = DecidingModel("actor", observer, actor, settings)
         context = RunContext(
             own, self.hand, Policy.load(self.approve), self.person, self.person, self.stop, self.surroundings,
             self.steering, self.grants, self.tools, self.open_witness,

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from agent.core.actions import points_of
 from agent.core.geometry import CapturePoint, Grid, GridPoint, Size, Viewport
@@ -34,16 +34,13 @@ _OTHER_SPACE = ("off_screen", "bad_point")
 _SURELY = 0.95
 
 
-_CLICK = (255, 255, 255)
-
-
 @dataclass(frozen=True, slots=True)
 class Mark:
     """One mark of the picture."""
 
     colour: str
     shape: str
-    rgb: tuple[int, int, int]
+    rgb: tuple[int, ...]
     at: tuple[float, float]  # centre, as shares of the picture's width and height
 
     @property
@@ -269,7 +266,7 @@ if TYPE_CHECKING:
 def marks() -> tuple[Mark, ...]:
     """Return all marks, in the order of the questions."""
     return tuple(
-        Mark(mark["colour"], mark["shape"], _rgb(mark["rgb"]), (float(mark["at"][0]), float(mark["at"][1])))
+        Mark(mark["colour"], mark["shape"], tuple(mark["rgb"]), (float(mark["at"][0]), float(mark["at"][1])))
         for mark in load_config("calibration.toml")["marks"]
     )
 
@@ -284,9 +281,8 @@ def draw(size: Size) -> "Image":
     """Draw the picture with all marks."""
     from PIL import Image, ImageDraw
 
-    picture = Image.new(
-        "RGB", (size.width, size.height), _rgb(load_config("calibration.toml")["picture"]["background"])
-    )
+    background = tuple(load_config("calibration.toml")["picture"]["background"])
+    picture = Image.new("RGB", (size.width, size.height), background)
     pen = ImageDraw.Draw(picture)
     for mark in marks():
         _draw_mark(pen, mark, mark.on(size), side_of(size) / 2)
@@ -304,12 +300,12 @@ def draw_clicks(size: Size, clicks: Iterable[tuple[Mark, CapturePoint | None]]) 
     for mark, clicked in clicks:
         if clicked is None:
             continue
-        x, y = _within(clicked, size)
+        x, y = min(max(clicked.x, 0.0), size.width - 1.0), min(max(clicked.y, 0.0), size.height - 1.0)
         at = mark.on(size)
         pen.line((at.x, at.y, x, y), fill=mark.rgb, width=width)
         for lean in (1, -1):
             ends = (x - arm, y - lean * arm, x + arm, y + lean * arm)
-            pen.line(ends, fill=_CLICK, width=3 * width)
+            pen.line(ends, fill="white", width=3 * width)
             pen.line(ends, fill=mark.rgb, width=width)
     return picture
 
@@ -323,12 +319,3 @@ def _draw_mark(pen: "ImageDraw", mark: Mark, at: CapturePoint, half: float) -> N
         pen.polygon(corners, fill=mark.rgb)
     else:
         pen.rectangle(box, fill=mark.rgb)
-
-
-def _within(point: CapturePoint, size: Size) -> tuple[float, float]:
-    return min(max(point.x, 0.0), size.width - 1.0), min(max(point.y, 0.0), size.height - 1.0)
-
-
-def _rgb(written: Sequence[Any]) -> tuple[int, int, int]:
-    red, green, blue = written
-    return int(red), int(green), int(blue)

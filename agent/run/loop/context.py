@@ -23,11 +23,9 @@ class Person(Approver, Protocol):
 
     async def ask(self, question: str) -> str | None:
         """Return the reply to a question of the model; None if nobody is there."""
-        ...
 
     async def permit(self, question: str) -> bool:
         """Ask the program's own yes/no question. False if nobody is there."""
-        ...
 
 
 class ToolFailedError(Exception):

@@ -208,10 +208,9 @@ def _is_hidden(event: events.Acted, leaving: Leaving) -> bool:
         unknown = not (aim.app or aim.window) and not isinstance(event.target, OpenApp | VisitPage)
         if unknown or aim.window.endswith("…"):  # the part that was cut off may have matched a hidden title
             return True
-    boxes = [] if aim.field is None else [aim.field]
     return (
         leaving.hides(aim.app, aim.window)
         or any(map(leaving.hides_element, event.elements))
         or any(map(leaving.hides_point, points_of(event.target)))
-        or any(map(leaving.covers, boxes))
+        or (aim.field is not None and leaving.covers(aim.field))
     )

@@ -272,7 +272,7 @@ class Loop:
             note=turn.note, answer=turn.answer, outline=seen.outline, changes=seen.changes, agreed=turn.agreed,
         )  # fmt: skip
         now = self._models.now
-        now.history.add(past, seen.tokens)
+        now.actor.history.add(past, seen.tokens)
         files = () if now.elsewhere else turn.pictures
         pictures = await self._context.on_screen(now.observer.pictures, files) if files else ()
         now.actor.show(pictures, len(turn.pictures))

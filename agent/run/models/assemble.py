@@ -24,12 +24,11 @@ from foundation.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class DecidingModel:
-    """A model that can decide steps, with its observer and history."""
+    """A model that can decide steps, with its observer."""
 
     role: Literal["actor", "relief"]
     observer: Observer
     actor: Actor
-    history: History
     settings: RunSettings
     elsewhere: bool = False  # a fallback model on another machine: its input leaves this machine
     errors_hidden: bool = False  # error messages are withheld, because they may quote hidden windows
@@ -119,7 +118,7 @@ def _deciding_model(
         screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=desktop.surroundings.saw, see=see,
         conceal=conceal, awaited=model.engine.awaited,
     )  # fmt: skip
-    return DecidingModel(role, observer, actor, history, settings)
+    return DecidingModel(role, observer, actor, settings)
 
 
 def _point_model(grounder: ServedModel) -> PointModel:

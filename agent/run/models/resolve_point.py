@@ -49,11 +49,6 @@ class PointModel:
     family: Family
     rule: ImageRule  # how images are resized for it
 
-    @property
-    def model(self) -> str:
-        """Return the model's name at the endpoint."""
-        return self.client.endpoint.model or ""
-
 
 @dataclass(frozen=True, slots=True)
 class TargetFinder:
@@ -136,7 +131,8 @@ class TargetFinder:
         target = None if isinstance(placed, ParseFailure) else part.seen.viewport.to_desktop(placed)
         took = (time.perf_counter() - began) * 1000
         absent = isinstance(found, ParseFailure) and found.kind == "absent"
-        emit(Consulted(step, eye.role, eye.model, why, words, as_text(answer), target, absent, answer.usage, took))
+        model = eye.client.endpoint.model or ""
+        emit(Consulted(step, eye.role, model, why, words, as_text(answer), target, absent, answer.usage, took))
         return placed
 
     def _doubt(self, seen: Observation, decision: Decision) -> str:
