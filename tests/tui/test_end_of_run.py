@@ -193,7 +193,8 @@ async def test_on_a_low_terminal_the_end_names_its_keys_first(bench: Bench) -> N
     async with bench.shows(*bench.step(1, CLICK), events.Receipt((UNDOABLE,)), size=(60, 15)) as pilot:
         await bench.feed(pilot, *bench.ends(1), RunClosed())
         await pilot.press("escape")
-        await pilot.pause()
+        while "recorded runs" not in shown(pilot):  # drawn again for the low terminal
+            await pilot.pause(0.02)
         assert "✓ done in 0.0 s  t what is next  u undo  o recorded runs" in shown(pilot)
 
 
