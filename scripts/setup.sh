@@ -152,7 +152,7 @@ vllm_cpu_packages=(libnuma1)
 # wanted_packages ARGUMENTS: what a run with these takes, a line each.
 wanted_packages() {
   local kind
-  printf '%s\n' "${reading_packages[@]}" xclip
+  printf '%s\n' "${reading_packages[@]}" xclip dconf-cli
   case " $1 " in *" --sandbox "*) printf '%s\n' "${sandbox_packages[@]}" ;; esac
   for kind in gnome kde mate cinnamon sway gnome-shell; do
     case " $1 " in *" --sandbox-session $kind "* | *" --sandbox-session=$kind "*) session_packages "$kind" | tr ' ' '\n' ;; esac
