@@ -28,6 +28,7 @@ from agent.evals.tasks.looker import Looker
 from agent.evals.tasks.task import EvalTask, Person
 from agent.events import run_events as events
 from agent.events.as_json import to_json
+from agent.model.engines import Engine
 from agent.options import RunOptions
 from agent.run.control import Steering
 from agent.safety.policy import Approval, Question
@@ -162,17 +163,19 @@ class States(BaseModel):
     usage: dict[str, int | None] = {}  # tokens of the run: prompt, completion, cached
 
 
-def carry_out(task: EvalTask, folder: Path, options: RunOptions, *, undo: bool) -> int:
+def carry_out(
+    task: EvalTask, folder: Path, options: RunOptions, *, undo: bool = False, engine: Engine | None = None
+) -> int:
     """Carry out a task and print the run's events as JSON. Return the run's exit status.
 
-    `folder` contains the task's file. Raises MaiError: the desktop or the engine is missing, or the task cannot be
-    prepared; then nothing is recorded.
+    `folder` contains the task's file; `engine` replaces the engine of the options, as the bench of recipes does. Raises
+    MaiError: the desktop or the engine is missing, or the task cannot be prepared; then nothing is recorded.
     """
     stop, times = StopSwitch(), _Times()
     with stray_output_kept(), stop_signals(stop), Workplace(options, remark, None, offers=False) as workplace:
         stage = _Stage(task, folder, workplace, stop)
         stage.prepare()
-        job = workplace.job(task.say, stop)
+        job = workplace.job(task.say, stop, engine)
         with closing(job.recorder):
             before = stage.looker.state()
             person = ScriptedPerson(task.person, stop, stage.looker.run)
