@@ -29,11 +29,12 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
 
 
 def shown(elements: Elements, window: str) -> Outline:
-    """The outline, as soon as a window is told in it."""
+    """The outline, as soon as a window is told in it and its place is settled, so that hit tests find its buttons."""
     deadline = time.monotonic() + 30
     while True:
         outline = elements.outline()
-        if any(window in one.window and one.trusted for one in outline.elements) or time.monotonic() > deadline:
+        found = [one for one in outline.elements if window in one.window and "offscreen" not in one.states]
+        if (found and all(one.trusted for one in found)) or time.monotonic() > deadline:
             return outline
         time.sleep(0.1)
 

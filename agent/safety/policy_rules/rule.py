@@ -256,8 +256,8 @@ class Rule(PolicyPart):
 
     @property
     def is_default(self) -> bool:
-        """Whether the rule asks only because the action is not on a list of harmless ones."""
-        return bool(self.unlisted or self.unlisted_keys)
+        """Whether the rule asks only because the action is not on a list of harmless ones, whatever a dialog asks."""
+        return bool(self.unlisted or self.unlisted_keys) and not self.asked
 
     def why(self, action: Action[DesktopPoint], situation: Situation) -> str:
         """Return the reason, with the pressed element's name in place of {name}."""
