@@ -19,7 +19,21 @@ def test_a_switch_that_nobody_listed_asks_unless_the_sentence_names_it() -> None
     assert asked(PRESS, EDITOR, tracking) is not None
     assert asked(PRESS, EDITOR, hit("switch", "Queue at night"), sentence="empty the queue at night") is None
     assert asked(PRESS, EDITOR, hit("check box", "Line numbers")) is None
-    assert asked(PressKeys(("space",)), EDITOR, hit("switch", "Telepathy")) is not None
+    assert asked(PressKeys(("space",)), FILES, hit("switch", "Telepathy")) is not None
+
+
+def test_a_button_that_nobody_listed_may_change_a_document_but_not_answer_a_dialog_about_it() -> None:
+    writer, slow = Place("Soffice", "essay.odt - LibreOffice Writer"), "Zarovnat na střed"
+    assert asked(PRESS, writer, hit("push button", slow)) is None
+    assert asked(PRESS, FILES, hit("push button", slow)) is not None
+    assert asked(PRESS, writer, hit("push button", "Delete Rows")) is not None
+    assert asked(PRESS, writer, hit("push button", "Zahodit"), asked="Dokument byl změněn.") is not None
+
+
+def test_a_slider_of_a_page_asks_where_it_is_dragged() -> None:
+    drag = Drag(POINT, DesktopPoint(500, 400))
+    assert asked(drag, BROWSER, hit("slider", "Daily budget")) is not None
+    assert asked(drag, BROWSER, hit("slider", "Volume"), sentence="drag Volume to the right") is None
 
 
 def test_a_choice_asks_in_settings_and_nowhere_else() -> None:
