@@ -139,7 +139,7 @@ class CloseOthers:
 class ArrangeWindow:
     """Bring a window to the front, or change its state."""
 
-    how: Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]
+    how: Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen", "show desktop"]
     target: str = ""  # "" for the front window
 
 

@@ -269,6 +269,12 @@ def number_of(element: Element) -> float | None:
 def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> float | None:
     """Return the goal's number in the control's unit. Raises StuckError if it cannot be converted to that unit."""
     amount, unit, limits = goal.value, goal.unit, control.limits
+    plain = amount is not None and not unit and not goal.direction
+    if place is not None and place.unit == "dpi" and plain and "dpi" not in goal.target.name.casefold():
+        raise StuckError(
+            f"{describe_target(goal.target)} is set in dots per inch here ({control.value} now): "
+            "say “set the DPI to” a number, or “make the text bigger”."
+        )
     if amount is None or not unit:
         return amount
     texts = [control.name, control.label, control.value or "", goal.target.name]

@@ -26,6 +26,7 @@ _CHORDS = {
     "unmaximize": ("alt+f10", "super+down"),
     "minimize": ("alt+f9", "super+h"),
     "fullscreen": ("alt+f11", "f11"),
+    "show desktop": ("ctrl+alt+d", "super+d"),
 }
 #: The desktop's message if nothing has the wanted name (`agent.desktop.apps.launcher`); it lists names for models.
 _ABSENT = re.compile("no installed application, file or folder is called")
@@ -77,7 +78,9 @@ def _close_front(now: Now, window: ShownWindow) -> Pursuit:
 
 
 def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
-    """Bring a window to the front or change its state."""
+    """Bring a window to the front, change its state, or minimize all windows."""
+    if goal.how == "show desktop" and not now.scene.windows:
+        return Already("no window covers the desktop")
     missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window."
     size = now.scene.outline.size
     for one in _named(now, goal.target)[:1] if goal.how == "maximize" else ():
@@ -89,6 +92,8 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
 
     def end() -> Done | None:
         shown = next((one for one in now.scene.windows if _key(one) == _key(window)), None)
+        if goal.how == "show desktop":
+            return Done("the windows are minimized") if not now.scene.windows else None
         if goal.how == "minimize":
             return Done(f"the window “{window.title}” is not shown any more") if shown is None else None
         if shown is None or shown.box == window.box:

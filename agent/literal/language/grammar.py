@@ -28,7 +28,7 @@ from agent.literal.language.table import Groups, matches, wanted
 from agent.literal.language.targets import place_name
 from agent.literal.language.wording import nearest
 from agent.literal.vocabulary import lexicon, quotes
-from agent.literal.vocabulary.places import is_switch
+from agent.literal.vocabulary.places import is_switch, known_thing
 
 #: Builds the goals of a part that fits an entry of the table; None to try the next entry.
 Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
@@ -40,6 +40,8 @@ _PLACE = re.compile(r"(?i)(?:in|inside|within|on|under) (?P<place>.+)")
 _TAB = re.compile(
     r"(?i)(?P<tab>.+?) (?:tab|page|section) (?:of|in|on|from) (?P<window>.+)|(?P<owner>.+?)['’]s (?P<own>.+)"
 )
+#: Words that unquoted names in lower case do not have: articles, pronouns.
+_NO_NAME = re.compile(r"(?<!\bof )\b(?:the|an?|my|your|its?|they|them|we|you|something|anything|somewhere)\b")
 _SECRET = re.compile(
     r"(?i)\b(?:password|passphrase|passcode|pin(?: code)?|credit card|card number|cvv|cvc|iban|secret)\b"
 )
@@ -143,6 +145,7 @@ class _Reader:
     def _add(self, goals: list[Goal]) -> None:
         """Add the goals of a part, which are at the place that was given."""
         check_secrets(goals)
+        _check_names(goals, self._quoted)
         if self._place:
             if any(isinstance(goal, kinds.Open) for goal in goals) and len(self.goals) > self._at:
                 self._place = ""
@@ -183,6 +186,25 @@ def check_secrets(goals: Sequence[Goal]) -> None:
         target = None if isinstance(goal, kinds.Click | kinds.Toggle) else target_of(goal)
         if target is not None and _SECRET.search(f"{target.name} {target.whole}"):
             raise FinalRefusalError("I do not enter passwords or the like: please do that yourself.")
+
+
+def _check_names(goals: Sequence[Goal], quoted: Sequence[str]) -> None:
+    """Raise NotUnderstoodError for a name in lower case that says more than a name does: "frobnicate the widget"."""
+    for goal in goals:
+        target = target_of(goal)
+        names = [target.name] if target is not None and (target.whole or isinstance(goal, kinds.SetValue)) else []
+        match goal:
+            case kinds.Open(name, kind) if kind not in ("page", "file"):
+                names.append(name)
+            case kinds.Choose(value):
+                names.append(value)
+            case kinds.ArrangeWindow(_, name) | kinds.Close(name):
+                names.append(name)
+        for name in names:
+            if name.islower() and name not in quoted and not known_thing(name) and _NO_NAME.search(name):
+                raise NotUnderstoodError(
+                    f"I do not understand “{name}”: say it in other words. If it is a name, put it in quotation marks."
+                )
 
 
 def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:

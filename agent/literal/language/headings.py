@@ -64,6 +64,9 @@ def with_verbs(text: str) -> str:
     if _HOLDS_TEXT.match(text):
         return text
     verb = rf"(?={lexicon.verbs()}(?![\w'’-]))"
+    items = re.split(r", and |, | and ", text)
+    if len(items) > 1 and all(re.search(r"\S (?:on|off)$", item) and not _starts_with_verb(item) for item in items):
+        return ", ".join(f"turn {item}" for item in items)  # "Dark mode on, notifications off"
     text = _USE.sub(r"\g<before>click ", text)
     text = re.sub(rf"(^|, | and | then ){_THAT_COMES}{verb}", r"\1", text)
     return _with_clicks(_opened(re.sub(rf"(?<= and )there,? {verb}", "", text)))

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.lexicon import config
-from agent.literal.vocabulary.numbers import NUMBER, amount_of
+from agent.literal.vocabulary.numbers import NUMBER, amount_of, expression_of
 from agent.literal.vocabulary.places import is_switch, known_thing
 from foundation.configs import load_config
 
@@ -141,6 +141,7 @@ _KINDS: Mapping[str, Callable[[str], str | None]] = {
     "window": _window,
     "time": _time,
     "number": _number,
+    "sum": _if(expression_of),
     "option": _option,
     "more": _if(lambda text: re.fullmatch(fragment("comparative"), text, re.IGNORECASE)),
     "opposite": lambda text: config()["opposites"].get(text.casefold()),

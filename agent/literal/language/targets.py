@@ -42,9 +42,12 @@ _BOX_OF = re.compile(
 _CALLED = r"(?:(?:called|named|labell?ed|titled|that says|saying|with the (?:name|label|text)) )"
 #: Names of desktops, which give no place.
 _DESKTOPS = frozenset(("gnome", "kde", "xfce", "mate", "cinnamon", "plasma", "system", "desktop"))
+#: A label of several words of which only the first is capitalized: "Show hidden files".
+_SENTENCE = re.compile(r"[A-Z]\S* (?:\S+ )*[a-z]\S* \S")
 _PREFERENCES = re.compile(r"(?i) (?:preferences|settings|options)$")
 #: Names of the sidebar, as in file managers.
 _SIDE = re.compile(r"(?i)(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)")
+_WINDOW = re.compile(r"(?i)(?:window|dialog|dialogue|application|app|program|screen|here|page)$")
 _HERE = frozenset(
     "window dialog dialogue list page menu view group app application program screen here left right middle".split()  # noqa: SIM905
 )
@@ -146,6 +149,8 @@ def place_name(part: Part, text: str) -> str:
     own = shorter.casefold() in lexicon.applications() and shorter.casefold() not in panel_names()
     if own and _PREFERENCES.search(bare):  # a dialog of the application, and not its menus
         raise NotUnderstoodError(f"I do not know the way there: say first “open the {part.shown(bare)}”.")
+    if shorter != bare and shorter.islower() and picks_one(shorter):  # "a new tab"
+        raise NotUnderstoodError(f"I do not know which “{part.shown(text)}” is meant: say its name.")
     return part.shown(bare if shorter.casefold() in _DESKTOPS else shorter)
 
 
@@ -168,6 +173,8 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
     else:
         return None
     target = read_target(part, f"the {match['thing']}" if article else match["thing"])
+    if target.ordinal and target.role != "list item" and not inside and not under and not _WINDOW.search(text):
+        raise NotUnderstoodError(f"I do not know of which things “{part.shown(text)}” is one: name where they are.")
     whole = "" if "\x00" in match["thing"] else part.shown(text)
     return replace(target, inside=inside or target.inside, under=under or target.under, whole=whole)
 
@@ -188,15 +195,19 @@ def _named(part: Part, text: str, *, kinds: bool, article: bool) -> Target:
         return counted
     if known_thing(shown):
         return Target(_SETTING.sub("", shown))
+    if shown.casefold() in lexicon.applications():  # "file manager"
+        return Target(shown)
     if not kinds:
         return Target(shown)
     first = re.fullmatch(rf"{_role_words('role')} (?P<called>{_CALLED})?(?P<name>.+)", text, re.IGNORECASE)
-    last = re.fullmatch(rf"(?P<name>.+) {_role_words('role')}", text, re.IGNORECASE)
+    last = re.fullmatch(rf"(?P<name>.+?) {_role_words('role')}", text, re.IGNORECASE)
     surely = first is not None and bool(first["called"] or "\x00" in first["name"])
     if first is not None and (surely or (article and first["role"].islower())):
         name = read_target(part, first["name"], kinds=False, places=False).name
         return Target(name, _role(first["role"]), whole="" if surely else shown)
     if _MAIN_MENU.fullmatch(shown):
+        return Target(shown)
+    if last is not None and not _role(last["role"]) and _SENTENCE.match(shown):
         return Target(shown)
     if last is not None and (article or not _PLURAL.search(last["role"])):
         name, role = read_target(part, last["name"], kinds=False, places=False).name, _role(last["role"])

@@ -52,6 +52,8 @@ def describe_goal(goal: goals.Goal) -> str:
             return f"close “{target}”" if target else "close the window"
         case goals.CloseOthers(kept):
             return "close all windows but " + (", ".join(f"“{name}”" for name in kept) or "the one in front")
+        case goals.ArrangeWindow("show desktop"):
+            return "show the desktop"
         case goals.ArrangeWindow(how, target):
             verb = "bring to the front:" if how == "focus" else f"{how}:"
             return f"{verb} {f'“{target}”' if target else 'the window'}"

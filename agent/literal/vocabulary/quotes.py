@@ -53,6 +53,8 @@ def hide_names(text: str, names: re.Pattern[str], verbs: re.Pattern[str], quoted
 
     def hide(found: re.Match[str]) -> str:
         before = text[: found.start()]
+        if _ON_OFF.match(text[found.end() :].lstrip()):  # "Do Not Disturb on"
+            return hide_rest(found)
         if (_BEGINS.search(before) and verbs.match(found[0])) or (
             _SWITCHES.search(before) and _ON_OFF.match(found[0])  # "turn on screen keyboard"
         ):

@@ -158,6 +158,10 @@ def _change(part: Part, match: Groups) -> list[Goal] | None:
     way = match["way"].casefold()
     what = match["what"].removesuffix(" all the way")
     target = read_target(part, what)
+    if way in ("faster", "slower"):
+        speed = f"{target.name} speed"
+        if known_thing(speed) not in (None, known_thing(target.name)):  # "pointer" alone is its size
+            target = replace(target, name=speed)
     program = target.name.casefold() in lexicon.programs() and not known_thing(target.name)
     if way not in ("up", "down") and (program or _MACHINES.fullmatch(target.name)):
         raise NotUnderstoodError(f"I do not know how to make “{target.name}” {way}: name what to set.")

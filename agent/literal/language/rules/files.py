@@ -14,6 +14,7 @@ _KIND = rf"(?:{fragment('folder')}|(?:text )?file|document|picture|image|photo|n
 #: An exact file or folder: a quotation, a name with an extension, a path.
 _SURELY_A_FILE = re.compile(r"\x00\d+\x00|\S*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}|(?:~|\.{0,2}/)\S+")
 _IT = ("it", "this", "that")
+_MACHINE = re.compile(r"(?i)computer|pc|laptop|machine|system|device")
 #: Names that mean any text editor, with an empty page.
 _ANY_EDITOR = re.compile(
     r"(?i)(?:(?:new |blank |empty )?(?:document|file|text file)|(?:new )?notes?|(?:text )?editor)?"
@@ -25,7 +26,7 @@ _NO_NAME = re.compile(r"(?i)(?:in|inside|within|on|under|at|for|of|with|and|like
 _SAYS_MORE = re.compile(
     r"(?i)(?-i:^(?:the|an?|another|some|any|same|its|their|this|that|these|those|one of|something) \S)"
     r"|(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
-    r"|it|my|your|where|which|that|because|and)(?:\s|$)|[,*?]"
+    r"|it|my|your|where|which|that|because|and|using|via|through|by|as|there|here)(?:\s|$)|[,*?]"
     r"|\b(?:no wait|sorry|oops|i mean|replacing|upper ?case|lower ?case|today)\b|^(?:called|named)$"
 )
 #: Folders, formats and manners after "save as" and "save to", which are no names.
@@ -142,7 +143,9 @@ def _without_kind(text: str) -> str:
 
 def _file_name(part: Part, text: str) -> str:
     name = part.shown(text)
-    if _SAYS_MORE.search(re.sub(r"\x00\d+\x00", "", text) if "\x00" in text else name):
+    if "\x00" in text and part.quotation(text) is None:
+        raise NotUnderstoodError(f"I do not understand “{name}”: the name is in quotes, and more stands beside it.")
+    if "\x00" not in text and _SAYS_MORE.search(name):
         raise NotUnderstoodError(f"I do not know whether “{name}” is all one name: put the name in quotation marks.")
     if not name or len(name) > 255 or "\n" in name:
         raise NotUnderstoodError("I do not understand that name of a file or folder.")
@@ -154,7 +157,7 @@ def _named(part: Part, text: str) -> str:
     bare = _without_kind(text)
     if bare.casefold() in _IT:
         return read_target(part, bare).name
-    if bare != text and picks_one(bare):  # "the old file", but not "old"
+    if bare != text and (picks_one(bare) or _MACHINE.fullmatch(bare)):  # "the old file", but not "old"
         raise NotUnderstoodError(f"I do not know which “{part.shown(text)}” is meant: say its name.")
     return _file_name(part, bare)
 

@@ -1,6 +1,7 @@
 """Builders for keys, text, scrolling and waiting; and helpers for other builders: texts to type, and repetitions."""
 
 import re
+from contextlib import suppress
 from typing import Any
 
 from agent.core.keys import MODIFIERS, UnknownKeyError, chord
@@ -64,6 +65,9 @@ def _press_one(part: Part, item: str) -> list[Goal]:
             if keys:
                 return [Press(keys)]
         except UnknownKeyError:
+            if purpose := re.fullmatch(rf"(\S+(?: \S+)?) (?:to {lexicon.verbs()}\b|in the (?:dialog|window)).*", bare):
+                with suppress(UnknownKeyError):
+                    return [Press(chord(purpose[1]))]  # "press escape to close the dialog"
             if "+" in bare and len(bare) > 3:
                 raise NotUnderstoodError(f"I do not know the keys “{bare}”.") from None
     return [Click(read_target(part, item))]
@@ -79,6 +83,8 @@ def _type(part: Part, match: Groups) -> list[Goal] | None:
     typed = text_to_type(part, text, match["verb"])
     if not typed:
         raise NotUnderstoodError("I do not understand what to type.")
+    if re.search(r"(?:and|then|,) \x00", match["into"] or ""):
+        raise NotUnderstoodError(f"I do not understand what “{part.shown(match['into'])}” is: say each by itself.")
     into = read_target(part, match["into"]) if match["into"] else None
     if into is not None and into.ordinal and re.search(r"\bline\b", match["into"]):
         raise NotUnderstoodError(f"I type where the cursor is, and cannot go to {part.shown(match['into'])}.")

@@ -12,7 +12,7 @@ from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.places import is_switch, panel_names
 
 _Kind: TypeAlias = Literal["folder", "file", "settings", "application"]
-_How: TypeAlias = Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]
+_How: TypeAlias = Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen", "show desktop"]
 _APPLICATION = "app|application|program|window|software|tool"
 _SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
 _CALLED = r"(?:(?:called|named) )?"
@@ -45,6 +45,7 @@ _GENERIC = re.compile(r"(?i)(?:file|folder|application|app|program|window|someth
 _PATH = re.compile(r" (?:>|→|->|▸|»|/) ")
 #: Shell commands, which are not opened.
 _COMMAND = re.compile(r"(?i)[|;<>$]|&&|^(?:sudo|rm|bash|sh|curl|wget)\b|^(?:the )?(?:command|script|following)\b")
+_NO_COMMANDS = "I do not run commands (“{}”): name an application, a folder or a file."
 _FRONT = re.compile(
     r"(?i)(?:it|this|that)(?: one)?|(?:(?:this|that|the|current|active|front|open) )*"
     r"(?:(?:window|dialog|dialogue|box|message|popup)(?: (?!$)|(?= in| at| on|$)))+(?: ?(?:in|at the) front| ?on top)?"
@@ -57,6 +58,8 @@ def _open(part: Part, match: Groups) -> list[Goal]:
     found = re.fullmatch(r"(?P<what>.+) (?:with|using|in|inside|within|from) (?P<place>.+)", what, re.IGNORECASE)
     if found is not None and not _IN_FOLDER.search(what):
         what, place = found["what"], place_name(part, found["place"])
+    if lexicon.programs_of_kind(place.casefold()) == lexicon.programs_of_kind("terminal") and "\x00" in what:
+        raise FinalRefusalError(_NO_COMMANDS.format(part.shown(what)))
     if found := re.fullmatch(r"(?i)(?P<what>.+) (?:in|from) (?:the |my )?(?P<folder>.+?)(?: folder| directory)?", what):
         file = _open_one(part, found["what"], place)
         if isinstance(file, Open) and file.kind == "file":
@@ -105,11 +108,11 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     for pattern, kind in _KINDS.items():
         if match := re.fullmatch(pattern, bare, re.IGNORECASE):
             name = re.sub("['’]s?$", "", part.shown(match["name"] or match["before"]))
-            if name.islower() and bare != text and picks_one(name):
+            if name.islower() and bare != text and picks_one(name) and name not in lexicon.programs():
                 raise NotUnderstoodError(f"I do not know which “{shown}” is meant: say its name.")
             return Open(name, kind, place, anew and kind == "application")
     if part.quotation(bare) is None and _COMMAND.search(shown):
-        raise FinalRefusalError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
+        raise FinalRefusalError(_NO_COMMANDS.format(shown))
     return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place, anew)
 
 
@@ -192,6 +195,10 @@ def _close(part: Part, match: Groups) -> list[Goal]:
 
 def _close_others(part: Part, match: Groups) -> list[Goal]:
     return [CloseOthers(tuple(filter(None, _windows(part, match["what"]))))]
+
+
+def _show_desktop(_part: Part, _match: Groups) -> list[Goal]:
+    return [ArrangeWindow("show desktop")]
 
 
 def _arrange(part: Part, match: Groups) -> list[Goal]:
