@@ -6,6 +6,8 @@ venv="$root/.venv"
 
 say() { printf 'mai-agent: %s\n' "$*" >&2; }
 
+trap 'say "interrupted; the next start goes on where this one stopped"; exit 130' INT
+
 # need_packages PACKAGE...: Debian packages, installed where we may.
 need_packages() {
   local missing=() package
@@ -69,9 +71,10 @@ need_environment() {
   fi
   need_venv_module || return 1
   python=$(find_python) || return 1
-  if [ ! -x "$venv/bin/python" ]; then
+  if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then # none, or one that was interrupted while it was made
     say "making an environment in .venv (once)"
-    "$python" -m venv "$venv" || { say "the environment could not be made; is the venv module installed?"; return 1; }
+    "$python" -m venv --clear "$venv" 2>/dev/null ||
+      { say "the environment could not be made; is the venv module installed?"; return 1; }
   fi
   say "installing the locked dependencies of $1 (once)"
   local log

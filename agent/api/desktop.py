@@ -128,11 +128,11 @@ class AsyncDesktop:
         _check_named("The instruction", instruction)
         return await self._run(instruction, None)
 
-    async def repeat(self, name: str, /, **values: str) -> Result:
+    async def repeat(self, name: str, /, **values: str | float) -> Result:
         """Do a recipe again with these values of its parameters. Raises UsageError for a missing or wrong recipe."""
-        recipe = load_recipe(name)
-        instruction, goal = recipe.with_values(values)
-        return await self._run(instruction, [goal], recipe.secrets(values))
+        recipe, texts = load_recipe(name), {key: str(value) for key, value in values.items()}
+        instruction, goal = recipe.with_values(texts)
+        return await self._run(instruction, [goal], recipe.secrets(texts))
 
     async def undo(self, result: Result) -> tuple[str, ...]:
         """Put back the settings and files that a run changed. Return what stays changed, in words.
@@ -173,6 +173,8 @@ class AsyncDesktop:
             raise NotSeenError(f"{found.words} is still there after {within:g} s")
 
     async def _look_until(self, reached: Callable[[Look], bool], within: float) -> Look:
+        if not isinstance(within, int | float):
+            raise UsageError(f"The time to wait is a {type(within).__name__}.", "Give seconds: within=3.")
         """Return the first look that is `reached`, or the last one when the time is up."""
         end = time.monotonic() + within
         while not reached(seen := await self.look()) and time.monotonic() < end:
@@ -251,10 +253,12 @@ class AsyncDesktop:
                     stop.stop("the caller cancelled it")  # the run stops at once and releases held keys and buttons
                     await self._ended()
                     raise
-        if result.outcome == "stopped" and stop.reason == REASONS[signal.SIGINT]:
+        # Signals are meant for the whole program, also one that comes when the run is over already.
+        number = next((number for number, reason in REASONS.items() if reason == stop.reason), None)
+        if number == signal.SIGINT:
             raise KeyboardInterrupt
-        if result.outcome == "stopped" and stop.reason == REASONS[signal.SIGTERM]:  # meant for the whole program
-            raise SystemExit(128 + signal.SIGTERM)
+        if number is not None:
+            raise SystemExit(128 + number)
         return result
 
     async def _ended(self) -> None:

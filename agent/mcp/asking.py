@@ -7,9 +7,6 @@ input is required, and the host calls again with the reply. The run waits in bet
 import asyncio
 import os
 import secrets
-import subprocess
-import sys
-import webbrowser
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -27,6 +24,7 @@ from agent.safety.naming import unplaced
 from agent.safety.policy import Approval, Question
 from agent.safety.question_text import asked
 from agent.web.start import PageBeside
+from foundation.browser import open_browser
 
 T = TypeVar("T")
 
@@ -188,26 +186,6 @@ class HostPerson:
         return (await self._call.ask(question, "boolean", allow="Allow this")).get("allow") is True
 
 
-def open_browser(link: str, environ: Mapping[str, str]) -> bool:
-    """Open the page in the person's browser; False if there is no screen to open it on.
-
-    The first browser that opens the link may decide. So the link goes to the person's browser only: no answer, log or
-    message to the calling model contains it.
-    """
-    if sys.platform.startswith("linux") and not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
-        return False
-    try:
-        webbrowser.get()
-        # A process of its own: standard output is the host's, and a browser may write to it.
-        subprocess.Popen(
-            [sys.executable, "-P", "-m", "webbrowser", "-n", link], env=environ, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (webbrowser.Error, OSError):
-        return False
-    return True
-
-
 class QuestionPage:
     """A page that is opened by the first question, and again if it was closed meanwhile.
 
@@ -236,6 +214,7 @@ class QuestionPage:
                 page = PageBeside(self, None, self._shown)
             except OSError:
                 return None
+            # Who opens the link first may decide, so only the person's browser gets it, and no message to the model.
             if not open_browser(page.link, self._environ):
                 page.close()
                 return None

@@ -3,6 +3,7 @@
 The outcome is printed on the ordinary terminal.
 """
 
+import os
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -102,6 +103,7 @@ class MaiApp(App[int]):
         self._gate = Gate()
         self._key: events.Key | None = None
         self._options = options
+        self.environ = dict(os.environ)  # the person's, before a sandbox is started
         self._page: PageBeside | None = None
         self._question: Report = QuestionOver()  # what the run asks now
         self.memory = memory or Memory()

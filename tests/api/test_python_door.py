@@ -52,6 +52,20 @@ class TestOneDesktop:
         assert bundle.outcome == "done"
         assert (bundle.path / "report.html").is_file()
 
+    @pytest.mark.parametrize(("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+    def test_a_signal_ends_the_program_also_when_the_run_is_over_already(
+        self, desk: mai_agent.Desktop, number: signal.Signals, error: type[BaseException]
+    ) -> None:
+        done = desk.type("Bye")
+
+        async def late(*_: object) -> mai_agent.Result:
+            os.kill(os.getpid(), number)
+            await asyncio.sleep(0.3)
+            return done
+
+        with patch("agent.api.desktop.AsyncDesktop._carry_out", late), pytest.raises(error):
+            desk.type("again")
+
     def test_what_a_run_changed_is_put_back(self, desk: mai_agent.Desktop) -> None:
         key = ("gsettings", "get", "org.xfce.mousepad.preferences.view", "show-line-numbers")
         before = desk.sandbox.run(*key).stdout

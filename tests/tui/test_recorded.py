@@ -155,6 +155,23 @@ async def test_a_replay_says_whether_the_decisions_come_out_the_same(bench: Benc
         assert isinstance(pilot.app.screen, RunsScreen)
 
 
+async def test_a_report_opens_on_the_persons_own_display(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(bench.folder / "runs", "20260101-a", 1)
+    opened: list[str] = []
+    monkeypatch.setattr(
+        "agent.tui.screens.runs.open_browser", lambda _, environ: opened.append(environ["DISPLAY"]) or True
+    )
+    monkeypatch.setenv("DISPLAY", ":1")
+    async with bench.app(None).run_test(size=(120, 40)) as pilot:
+        monkeypatch.setenv("DISPLAY", ":6974")  # as a sandbox does
+        pilot.app.action_runs()  # type: ignore[attr-defined]
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        await pilot.press("h")
+        await pilot.app.workers.wait_for_complete()
+    assert opened == [":1"]
+
+
 async def test_a_replay_that_cannot_be_done_says_why(bench: Bench) -> None:
     folder = write_run(bench.folder / "runs", "20260101-a", 1)
     (folder / "steps.jsonl").write_text('{"step": 1}\n')

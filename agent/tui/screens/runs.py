@@ -1,9 +1,6 @@
 """The recorded runs: look at one in short, search, open, compare, run again, replay dry."""
 
 import asyncio
-import os
-import sys
-import webbrowser
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +19,7 @@ from agent.tui.pictures.picture import Picture
 from agent.tui.screens.steps import SizedScreen
 from agent.tui.view import Row, RunView
 from agent.tui.widgets.status import card_words
+from foundation.browser import open_browser
 from foundation.errors import MaiError
 from foundation.foreign_text import harmless, on_one_line
 from foundation.printing import counted
@@ -288,9 +286,7 @@ class RunsScreen(SizedScreen):
         except (MaiError, OSError) as error:
             self.notify(str(error), severity="error")
             return
-        graphical = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
-        # A browser in this terminal would draw over us.
-        opened = graphical and await asyncio.to_thread(webbrowser.open, report.as_uri())
+        opened = await asyncio.to_thread(open_browser, report.as_uri(), self.app.environ)  # type: ignore[attr-defined]
         words = f"Its report opens in your browser: {report}" if opened else f"No browser here; the report is {report}"
         self.notify(words, severity="information" if opened else "warning")
 
