@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
-from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 
@@ -27,6 +26,19 @@ from agent.api.options import run_options
 from agent.api.results import Look, NotDoneError, Result
 from agent.conductor import RunBegan, RunClosed
 from agent.events.run_events import Acted, Decided, Event
+from agent.mcp.arguments import (
+    Instruction,
+    Picture,
+    QuestionText,
+    RecipeName,
+    Role,
+    RunName,
+    Target,
+    Text,
+    Values,
+    Window,
+    strict_tool,
+)
 from agent.mcp.asking import Call, Calls, HostPerson, QuestionPage
 from agent.recipes.files import all_recipes, recipe_names
 from agent.recipes.recipe import Recipe
@@ -66,7 +78,7 @@ class DesktopTools:
             await self._desktop.close()
         self._page.close()
 
-    async def do(self, instruction: str, context: "Context[Any, Any]", picture: bool = False) -> Any:
+    async def do(self, instruction: Instruction, context: "Context[Any, Any]", picture: Picture = False) -> Any:
         """Do a task on the desktop: a sentence such as "open settings and enable dark mode".
 
         mai-agent looks at the screen, decides and acts until it is done, which takes seconds to minutes. The result
@@ -86,11 +98,11 @@ class DesktopTools:
             raise ToolError(str(error)) from error
         return json.dumps(listed, ensure_ascii=False, indent=1)
 
-    async def repeat(self, name: str, context: "Context[Any, Any]", values: dict[str, str] | None = None) -> Any:
+    async def repeat(self, name: RecipeName, context: "Context[Any, Any]", values: Values = None) -> Any:
         """Do a recipe again, without a model and within seconds. `values` are those of its parameters."""
         return await self._carry_out(context, lambda desktop: desktop.repeat(_own(name), **(values or {})))
 
-    async def look(self, context: "Context[Any, Any]", picture: bool = False) -> list[Any]:
+    async def look(self, context: "Context[Any, Any]", picture: Picture = False) -> list[Any]:
         """Return the elements on the screen now (role, name, value, box in pixels), on request with a picture."""
         if self._call is not None and self._call.waits and self._desktop is not None:  # for a reply, maybe for long
             seen = await self._desktop.look()
@@ -103,10 +115,10 @@ class DesktopTools:
         self,
         action: Literal["click", "double_click", "right_click", "type", "set", "press", "open", "close_window"],
         context: "Context[Any, Any]",
-        target: str = "",
-        role: str = "",
-        window: str = "",
-        text: str = "",
+        target: Target = "",
+        role: Role = "",
+        window: Window = "",
+        text: Text = "",
     ) -> Any:
         """Carry out one action. `target` is the name of an element, as `look` tells it; `role` and `window` narrow it.
 
@@ -134,7 +146,7 @@ class DesktopTools:
 
         return await self._calls.run(context, work)
 
-    async def ask(self, question: str, context: "Context[Any, Any]") -> Any:
+    async def ask(self, question: QuestionText, context: "Context[Any, Any]") -> Any:
         """Ask the person at the desktop a question, and return the reply."""
 
         async def work(call: Call) -> str:
@@ -143,7 +155,7 @@ class DesktopTools:
 
         return await self._calls.run(context, work)
 
-    async def undo(self, run: str, context: "Context[Any, Any]") -> Any:
+    async def undo(self, run: RunName, context: "Context[Any, Any]") -> Any:
         """Put back the settings and files that a run changed, after asking the person. `run` is its name, or "last"."""
         if Path(run).name != run:
             raise ToolError(f"{run!r} is not the name of a run: the resource runs lists them.")
@@ -250,10 +262,11 @@ def _check_act(action: str, values: Mapping[str, str]) -> None:
     """Raise ToolError if a needed value is missing, or an unused one is given."""
     needs, takes = _TAKES.get(action, _CLICK)
     present = {name for name, value in values.items() if value}
+    hint = f"it takes {' and '.join(sorted(needs | takes))}"
     if missing := needs - present:
-        raise ToolError(f"{action} needs {' and '.join(sorted(missing))}.")
+        raise ToolError(f"{action} needs {' and '.join(sorted(missing))}; {hint}.")
     if unused := present - needs - takes:
-        raise ToolError(f"{action} takes no {' and no '.join(sorted(unused))}.")
+        raise ToolError(f"{action} takes no {' and no '.join(sorted(unused))}; {hint}.")
 
 
 async def _act(desktop: AsyncDesktop, action: str, target: str, role: str, window: str, text: str) -> Result:
@@ -310,7 +323,7 @@ def build_server(tools: DesktopTools) -> MCPServer[Any]:
             await tools.close()
 
     listed = [
-        _strict(function, annotations) for function, annotations in (
+        strict_tool(function, annotations) for function, annotations in (
             (tools.do, _ACTS), (tools.repeat, _ACTS), (tools.recipes, _LOOKS), (tools.act, _ACTS), (tools.look, _LOOKS),
             (tools.ask, _LOOKS), (tools.undo, _ACTS),
         )
@@ -323,15 +336,6 @@ def build_server(tools: DesktopTools) -> MCPServer[Any]:
     server.resource("mai-agent://runs/{run}", mime_type="application/json")(tools.run)
     server.resource("mai-agent://runs/{run}/report", mime_type="text/html")(tools.report)
     return server
-
-
-def _strict(function: Callable[..., Any], annotations: ToolAnnotations) -> Tool:
-    """Return a tool that refuses arguments it does not know: a misspelt one would change what is done."""
-    tool = Tool.from_function(function, annotations=annotations, structured_output=False)
-    arguments = tool.fn_metadata.arg_model
-    arguments.model_config["extra"] = "forbid"
-    arguments.model_rebuild(force=True)
-    return tool.model_copy(update={"parameters": arguments.model_json_schema(by_alias=True)})
 
 
 def skill_text() -> str:

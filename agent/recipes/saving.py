@@ -375,6 +375,9 @@ def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
             raise UsageError(f"The run typed no {text!r}, which is to become {{{name}}}.", "Write what it typed.")
     if parameters:
         data = _filled(data, {text: f"{{{name}}}" for name, text in parameters.items()})
+        follows = {f"{{{name}}}" for name in parameters}
+        if any(one["becomes"] in follows for one in data["expect"]):  # other settings follow from the number
+            data["expect"] = [one for one in data["expect"] if "setting" not in one or one["becomes"] in follows]
     secrets = [step["type"] for step in data["steps"] if "type" in step and MASK.search(step["type"]["text"])]
     for number, step in enumerate(secrets, 1):
         name = "secret" if len(secrets) == 1 else f"secret_{number}"

@@ -30,8 +30,17 @@ async def test_an_action_without_what_it_needs_or_with_more_is_refused(given: di
 async def test_an_argument_that_no_tool_knows_is_refused() -> None:
     server = build_server(DesktopTools({}))
     assert all(tool.input_schema["additionalProperties"] is False for tool in await server.list_tools())
-    with pytest.raises(ToolError, match="windw"):
+    with pytest.raises(
+        ToolError, match=r"act cannot be called so: windw: .*action, target, role, window, text"
+    ) as refused:
         await server.call_tool("act", {"action": "click", "target": "OK", "windw": "Save As"})
+    assert "http" not in str(refused.value)
+
+
+async def test_every_argument_of_every_tool_is_described() -> None:
+    tools = await build_server(DesktopTools({})).list_tools()
+    told = [(tool.name, name, one) for tool in tools for name, one in tool.input_schema["properties"].items()]
+    assert [(tool, name) for tool, name, one in told if "description" not in one and "enum" not in one] == []
 
 
 def test_a_run_that_is_not_there_is_named() -> None:

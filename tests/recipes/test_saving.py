@@ -322,6 +322,16 @@ def test_a_parameter_replaces_words_and_no_letters_of_names_keys_and_other_value
     assert data["instruction"] == "give me {n} workspaces"
 
 
+def test_a_setting_that_follows_from_a_number_is_not_expected_with_another_number():
+    changes = [
+        {"kind": "setting", "what": "xfconf xfwm4 /general/workspace_names", "before": "[1]", "after": "[1, 2]"},
+        {"kind": "setting", "what": "xfconf xfwm4 /general/workspace_count", "before": "1", "after": "2"},
+    ]
+    recipe = recipe_of(bundle(typing("2"), changes=changes), {"n": "2"})
+    assert [one.expected.what for one in recipe.expect] == ["xfconf xfwm4 /general/workspace_count"]
+    assert len(recipe_of(bundle(typing("2"), changes=changes), {}).expect) == 2
+
+
 def test_a_masked_text_is_asked_for_each_time():
     recipe = recipe_of(bundle(typing("[redacted 9 chars]", element("password text", "Password"))), {})
     assert recipe.steps[0].type is not None
