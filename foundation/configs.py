@@ -56,7 +56,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> tuple[Path, dict[
     """Return the path of the settings file and its content; empty if there is none. Raises UsageError."""
     environ = os.environ if environ is None else environ
     path = settings_path(environ)
-    if not path.is_file():
+    if not path.exists():
         if environ.get("MAI_AGENT_CONFIG"):
             raise UsageError(f"There are no settings in {path}.", "MAI_AGENT_CONFIG names that file.")
         return path, {}

@@ -1,6 +1,10 @@
 """Errors that are shown to the user: what happened, what to do, and the exit status."""
 
+import re
 from enum import IntEnum
+
+#: Python's text of a system's error: "[Errno 2] No such file or directory: '/a/b'".
+_ERRNO = re.compile(r"\[Errno -?\d+\] (?P<words>[^:()\[\]]+)(?P<of>: '(?P<path>[^']+)')?")
 
 
 class ExitStatus(IntEnum):
@@ -19,12 +23,19 @@ class MaiError(Exception):
     exit_status: ExitStatus = ExitStatus.NOT_DONE
 
     def __init__(self, what: str, remedy: str = "") -> None:
+        what = _ERRNO.sub(lambda found: _in_words(found, what), what)
         super().__init__(what)
         self.what = what
         self.remedy = remedy
 
     def __str__(self) -> str:
         return f"{self.what} {self.remedy}".strip()
+
+
+def _in_words(found: re.Match[str], what: str) -> str:
+    """Return a system's error without its number, and without its path if the sentence names that already."""
+    named = found["path"] is not None and what.count(found["path"]) > 1
+    return found["words"] + ("" if named else found["of"] or "")
 
 
 class UsageError(MaiError):

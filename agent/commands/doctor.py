@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from agent.commands.arguments import add_options, check_sandbox, tell
 from agent.desktop.factory import (
@@ -25,7 +26,7 @@ from agent.desktop.protocol.desktop import DEFAULT_CHORD, Desktop, Finding
 from agent.desktop.self_test.capture import what_is_empty
 from agent.desktop.self_test.checks import SelfTest, window_environ
 from agent.safety.stop import Registered, StopSwitch, stop_signals
-from agent.settings import DesktopKind, Settings, load_settings
+from agent.settings import DesktopKind, Settings, load_settings, runs_dir
 from foundation.command_line import Parser
 from foundation.configs import settings_path
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, StoppedError
@@ -139,11 +140,11 @@ def main(argv: Sequence[str]) -> int:
     """Look at everything; status 3 when something is missing that every run needs, or a trial failed."""
     options = _parser().parse_args(argv)
     check_sandbox(options)
-    settings, stop = load_settings(), StopSwitch()
-    bad = False
+    settings, settings_finding = _settings()
+    stop, bad = StopSwitch(), False
     with stop_signals(stop), ExitStack() as opened:
         found = _of_sandbox(options, stop, opened) if options.sandbox else _of_machine(options, settings, stop)
-        for finding in found:
+        for finding in chain([settings_finding], found):
             bad = bad or (finding.needed and finding.ok is False)
             data = {"name": finding.name, "ok": finding.ok, "detail": finding.detail, "remedy": finding.remedy}
             tell(options.json, data, f"{_MARKS[finding.ok]} {finding.name}: {finding.detail}{_then(finding)}")
@@ -190,8 +191,7 @@ def _of_sandbox(options: Namespace, stop: StopSwitch, opened: ExitStack) -> Iter
 def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Iterator[Finding]:
     kind: DesktopKind = options.desktop or settings.desktop
     yield Finding("python", ok=True, detail=f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    path = settings_path()
-    yield Finding("settings", ok=True, detail=str(path) if path.is_file() else f"none ({path})")
+    yield attempted("runs", lambda: _runs(settings))
     chord = settings.get("stop_key") or DEFAULT_CHORD
     doctor = DesktopDoctor(stop=stop, kind=kind, monitor=options.monitor, tried=options.tried, stop_key=chord)
     seen: bool | None = None
@@ -226,6 +226,24 @@ def _needed(found: Iterator[Finding], *, tried: bool) -> Iterator[Finding]:
     return (replace(one, needed=tried) for one in found)
 
 
+def _settings() -> tuple[Settings, Finding]:
+    path = settings_path()
+    try:
+        return load_settings(), Finding("settings", ok=True, detail=str(path) if path.exists() else f"none ({path})")
+    except MaiError as error:  # every command refuses them; the rest is looked at with none
+        return Settings(), Finding("settings", ok=False, detail=error.what, remedy=error.remedy, needed=True)
+
+
+def _runs(settings: Settings) -> Finding:
+    """Whether runs can be recorded."""
+    folder = runs_dir(None, settings)
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if there.is_dir() and os.access(there, os.W_OK):
+        return Finding("runs", ok=True, detail=f"recorded in {folder}")
+    detail, remedy = f"{there} cannot be written, so no run can be recorded", "Name another folder with --runs."
+    return Finding("runs", ok=False, detail=detail, remedy=remedy, needed=True)
+
+
 def _session(kind: DesktopKind) -> Iterator[Finding]:
     from agent.desktop.linux import session
 
@@ -251,7 +269,7 @@ def _accessibility() -> Finding:
     on = is_switched_on(session) if session else None
     if on is None:
         detail = "not known: no session bus reports it, so only words and pixels are seen"
-        return Finding(name, ok=True, detail=detail)
+        return Finding(name, ok=None, detail=detail)
     programs = answering(session)
     if programs is None:
         detail = "its bus does not answer, so only words and pixels are seen"

@@ -54,6 +54,22 @@ def test_without_a_trial_it_says_that_nothing_was_tried(mai: CommandLine, on_dis
 
 
 @pytest.mark.e2e
+def test_settings_that_cannot_be_read_and_a_folder_that_cannot_be_written_are_told_among_all_else(
+    mai: CommandLine, on_display: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("max_steps = ")
+    monkeypatch.setenv("MAI_AGENT_CONFIG", str(config))
+    ran = mai("doctor", "--json")
+    found = told(ran.out)
+    assert ran.status == 3
+    assert (found["settings"]["ok"], found["screen"]["ok"] is False) == (False, False)
+    assert str(config) in found["settings"]["detail"]
+    config.write_text('runs = "/dev/null/runs"')
+    assert told(mai("doctor", "--json").out)["runs"]["ok"] is False
+
+
+@pytest.mark.e2e
 def test_a_picture_of_one_colour_is_not_called_good(mai: CommandLine, on_display: None) -> None:
     screen = told(mai("doctor", "--json").out)["screen"]  # nothing is shown on this display
     assert screen["ok"] is None
