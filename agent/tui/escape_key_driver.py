@@ -53,6 +53,11 @@ class PromptDriver(LinuxDriver):
         self._file: Any = LastingOutput(self._file)
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
+    def _sigcont_application(self, *_: object) -> None:
+        # A terminal that closes sends SIGCONT, too. Textual would start its threads a second time, and never end them.
+        if self._must_signal_resume:
+            super()._sigcont_application()
+
     def run_input_thread(self) -> None:
         parser = XTermParser(self._debug)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,6 +1,7 @@
 """What is typed in a terminal, as the application hears it, through a real pseudo-terminal."""
 
 import os
+import signal
 import threading
 import time
 import tty
@@ -58,6 +59,17 @@ def typist(monkeypatch):
     made = Typist()
     yield made
     made.close()
+
+
+def test_a_terminal_that_closes_does_not_start_the_driver_again(monkeypatch):
+    resumed: list[bool] = []
+    monkeypatch.setattr(PromptDriver, "resume_application_mode", lambda _: resumed.append(True))
+    made = PromptDriver.__new__(PromptDriver)
+    made._auto_restart = True
+    for suspended in (False, True):  # SIGCONT comes with SIGHUP, or after ctrl+z
+        made._must_signal_resume = suspended
+        made._sigcont_application(signal.SIGCONT, None)
+        assert len(resumed) == suspended
 
 
 def test_a_lone_escape_is_heard_though_nothing_follows(typist):

@@ -98,6 +98,8 @@ class _Reader:
         entry, groups = next(matches(table, text, self._quoted), ({}, {}))
         if not entry:
             return False
+        if entry.get("complaint") and "," in groups["what"]:
+            return False  # an order stands before it
         if entry.get("complaint") and not last:
             self._about = quotes.show(groups["about"], self._quoted)
             return True
@@ -154,25 +156,25 @@ class _Reader:
         self.goals += goals
         self._about = ""
 
-    def _it(self) -> tuple[str, bool]:
-        """Return what "it" refers to after the last part, and whether that was opened."""
+    def _it(self) -> tuple[str, bool, bool]:
+        """Return what "it" refers to after the last part, and whether that was opened, and whether it is a file."""
         if self._about:
-            return self._about, self._about.casefold() in lexicon.programs()
+            return self._about, self._about.casefold() in lexicon.programs(), False
         for goal in reversed(self.goals):
             match goal:
-                case kinds.Open(name):
-                    return name, True
+                case kinds.Open(name, kind):
+                    return name, True, kind in ("", "file", "folder")
                 case kinds.ArrangeWindow(_, name) | kinds.Close(name) if name:
-                    return name, True
+                    return name, True, False
                 case kinds.MakeFolder(name, where) | kinds.Rename(_, name, where) | kinds.Trash(name, where):
-                    return (f"{where}/{name}" if where else name), False
+                    return (f"{where}/{name}" if where else name), False, True
                 case kinds.WriteFile(_, name) if name:
-                    return name, False
+                    return name, False, True
                 case kinds.Type():
-                    return "", False
+                    return "", False, False
                 case _ if (target := target_of(goal)) is not None:
-                    return target.name, False
-        return "", False
+                    return target.name, False, files.is_file(target.name)
+        return "", False, False
 
 
 def builder(name: str) -> Builder:

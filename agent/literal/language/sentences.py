@@ -58,6 +58,7 @@ class Part:
     quoted: list[str]  # the quotations of the instruction
     it: str = ""  # what "it" refers to; "" if nothing was named before
     it_is_open: bool = False  # "it" was opened, so it has a window
+    it_is_file: bool = False  # "it" is a file or folder
 
     def shown(self, text: str) -> str:
         """Return a piece of the part as it was written."""
@@ -101,18 +102,33 @@ _GOES_INTO = re.compile(r"(?i) (?:in|into|to|on) ")
 
 def _check_ending(piece: str, part: str) -> None:
     """Raise NotUnderstoodError if the last words may be polite or belong to the text: "type see you again"."""
+    ending = piece.strip(" ,;.!?").rpartition(part)[2] if part else ""
+    if _NAMES.match(part) and _MAY_END_A_NAME.fullmatch(ending):  # "click Buy now"
+        raise NotUnderstoodError(
+            f"I do not know whether “{ending.strip()}” belongs to the name: put the name in quotation marks."
+        )
     if not _TYPING.match(part) or "\x00" in part:
         return
-    ending = piece.strip(" ,;.!?").rpartition(part)[2]
     if not ending and (mark := re.search(r"[!?]+$", piece)) is not None and not _REQUEST.match(piece):
         ending = mark[0]
     if ending and not _SURELY.match(ending) and not _GOES_INTO.search(part):
         raise NotUnderstoodError(f"I do not know whether to type “{ending.strip()}”: put the text in quotation marks.")
 
 
+#: A label or name that begins with a capital, and ends the part; and words that may be the end of it.
+_NAMES = re.compile(
+    r"(?:(?i:click|tap|press|push|hit|choose|select|pick|tick|untick|check|uncheck)(?: on)?(?: the [a-z ]+)?"
+    r"|.+ (?:called|named|labell?ed|titled)) [A-Z][^\x00]*$"
+)
+_MAY_END_A_NAME = re.compile(r"(?i)(?: for)? (?:now|again|thanks|thank you|today)")
 _SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"
 #: A reason before an instruction, joined by "so".
 _REASON_BEFORE = re.compile(rf"(?i)(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{lexicon.verbs()} .+)")
+#: A complaint after an instruction: "turn it down a little, it's too loud".
+_COMPLAINT_AFTER = re.compile(
+    rf"(?i)(?P<order>(?:^|(?<=[.!?] )){lexicon.verbs()} [^.!?]+?), (?:it|they|that|this|(?:my|the|your) [\w ]{{1,30}}?)"
+    r"(?:['’]s| is| are|['’]re) (?:\w+ )?too \w+(?=[.!?]|$)"
+)
 _ASIDE = re.compile(
     r"(?i)(?P<verb>open|start|launch|show|close|make|create|find|turn|switch|set|change|get|give|bring|put)"
     r"(?P<on> on| off| up| down)? (?:(?:for me|me please|please|pls|plz|kindly|quickly|just),? )+(?=\S)"
@@ -126,6 +142,7 @@ def _without_reasons(text: str) -> str:
     tables: tuple[Table, ...] = ("phrases", "wishes")
     if reason is not None and not any(True for table in tables for _ in matches(table, why, [])):
         text = reason["what"]
+    text = _COMPLAINT_AFTER.sub(lambda found: found[0] if _TYPING.match(found["order"]) else found["order"], text)
     return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
 
 

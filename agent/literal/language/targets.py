@@ -48,6 +48,7 @@ _PREFERENCES = re.compile(r"(?i) (?:preferences|settings|options)$")
 #: Names of the sidebar, as in file managers.
 _SIDE = re.compile(r"(?i)(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)")
 _WINDOW = re.compile(r"(?i)(?:window|dialog|dialogue|application|app|program|screen|here|page)$")
+_POINTS = re.compile(r"(?:.* )?(?:over )?(?:here|there)|thing")
 _HERE = frozenset(
     "window dialog dialogue list page menu view group app application program screen here left right middle".split()  # noqa: SIM905
 )
@@ -57,6 +58,7 @@ _COMMENT = re.compile(
     r"(?!on$|off$|\w+(?:ed|en)$)[a-z]+"
 )
 #: How a clause begins: with a pronoun, or with a noun and a verb of being or having.
+_MINE = re.compile(r"(?i)(?:my|your|our) \w+ \w")  # "my eyes hurt"
 _SAYS = re.compile(
     r"(?i)(?:i|you|we|he|she|they|it)(?:['’]\w+)? |(?:it|that|there|this|how|why)['’]s "
     r"|(?:how|why|whether|because) |[^\x00]*\b(?:is|are|was|were|has been|have been) "
@@ -80,7 +82,7 @@ def read_target(part: Part, text: str, *, kinds: bool = True, places: bool = Tru
     target = _placed(part, bare, article=bare != text) if places else None
     if target is None:
         target = _named(part, bare, kinds=kinds, article=bare != text)
-    if not target.name and not target.role and not target.ordinal:
+    if _POINTS.fullmatch(target.name) or (not target.name and not target.role and not target.ordinal):
         raise NotUnderstoodError(f"I do not understand what “{part.shown(text)}” is.")
     return target
 
@@ -118,7 +120,7 @@ def split_list(text: str) -> tuple[list[str], bool]:
     )
     items = [item.strip() for item in parts if item.strip()]
     items = [*items[:1], *(item for item in items[1:] if not _COMMENT.fullmatch(item))]
-    if clause := next((item for item in items[1:] if _SAYS.match(item)), None):
+    if clause := next((item for item in items[1:] if _SAYS.match(item) or _MINE.match(item)), None):
         raise NotUnderstoodError(
             f"I do not understand what “{clause}” adds: leave it out, or say it by itself. "
             "If it is a name, put it in quotation marks."

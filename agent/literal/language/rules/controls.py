@@ -129,7 +129,9 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
         if not is_quoted and is_described(shown):
             raise NotUnderstoodError(f"I do not know whether to type “{shown}”: put what to type in quotation marks.")
         return [Type(shown, target, replace=True)]
-    return [Choose(shown if is_quoted else re.sub(r"^(?:the|a) (?=\S)", "", shown, flags=re.IGNORECASE), target)]
+    if not is_quoted and re.match(r"an? \S", shown, re.IGNORECASE):
+        raise NotUnderstoodError(f"I do not know which one “{shown}” is: say its name.")
+    return [Choose(shown if is_quoted else re.sub(r"^the (?=\S)", "", shown, flags=re.IGNORECASE), target)]
 
 
 def _set_number(part: Part, match: Groups) -> list[Goal] | None:

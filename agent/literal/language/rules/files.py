@@ -14,6 +14,7 @@ _KIND = rf"(?:{fragment('folder')}|(?:text )?file|document|picture|image|photo|n
 #: An exact file or folder: a quotation, a name with an extension, a path.
 _SURELY_A_FILE = re.compile(r"\x00\d+\x00|\S*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}|(?:~|\.{0,2}/)\S+")
 _IT = ("it", "this", "that")
+_FOLDERS = "documents|downloads|pictures|music|videos|desktop|home|public|templates|trash"
 _MACHINE = re.compile(r"(?i)computer|pc|laptop|machine|system|device")
 #: Names that mean any text editor, with an empty page.
 _ANY_EDITOR = re.compile(
@@ -38,6 +39,11 @@ _VAGUE = re.compile(
     r"(?i)(?:.*\b)?(?:files|folders|things?|stuff|contents?|documents|pictures|downloads|data|junk|disk|junk files|"
     r"home|system)"
 )
+
+
+def is_file(name: str) -> bool:
+    """Return whether a name is certainly a file's or folder's: it has an extension, or is a path."""
+    return _SURELY_A_FILE.fullmatch(name) is not None
 
 
 def _make_folder(part: Part, match: Groups) -> list[Goal]:
@@ -78,8 +84,13 @@ def _transfer(part: Part, match: Groups) -> list[Goal] | None:
     named = [(_without_kind(item), item) for item in split_list(what)[0]]
     if not all(_SURELY_A_FILE.fullmatch(bare) or bare != _ARTICLE.sub("", item) for bare, item in named):
         return None
-    if match["verb"].casefold() == "put" and re.search(r"\b(?:field|box|editor|document|window)$", to):
-        return None
+    into_folder = re.search(rf"{fragment('folder')}|\b(?:{_FOLDERS})\b|/", part.shown(to), re.IGNORECASE)
+    if (
+        match["verb"].casefold() == "put"
+        and not into_folder
+        and not any(is_file(part.shown(bare)) for bare, _ in named)
+    ):
+        return None  # "put 'Anna' in Name"
     it = part.it if re.fullmatch(r"it|this|that|there", to, re.IGNORECASE) else ""
     folder = it or _where(part, to) or "~"
     _file_name(part, it or re.sub(r"^(?:the|my) ", "", to, flags=re.IGNORECASE))
@@ -156,7 +167,10 @@ def _named(part: Part, text: str) -> str:
     """Return the name of a file or folder; "it" is the last one."""
     bare = _without_kind(text)
     if bare.casefold() in _IT:
-        return read_target(part, bare).name
+        name = read_target(part, bare).name
+        if not part.it_is_file:
+            raise NotUnderstoodError(f"I do not know whether “{name}” is a file or folder: say its name.")
+        return name
     if bare != text and (picks_one(bare) or _MACHINE.fullmatch(bare)):  # "the old file", but not "old"
         raise NotUnderstoodError(f"I do not know which “{part.shown(text)}” is meant: say its name.")
     return _file_name(part, bare)

@@ -144,7 +144,11 @@ def _open_file(part: Part, match: Groups) -> list[Goal] | None:
     """ "show recipe.txt", "look at my Downloads folder": only for files and folders."""
     with suppress(NotUnderstoodError):
         opened = _open(part, match)
-        if all(isinstance(goal, Open) and goal.kind in ("file", "folder") for goal in opened):
+        if all(
+            isinstance(goal, Open)
+            and (goal.kind == "folder" or (goal.kind == "file" and _FILE_NAME.fullmatch(goal.name.rpartition("/")[2])))
+            for goal in opened
+        ):
             return opened
     return None
 
