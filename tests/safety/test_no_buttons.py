@@ -30,6 +30,14 @@ def test_a_button_that_nobody_listed_may_change_a_document_but_not_answer_a_dial
     assert asked(PRESS, writer, hit("push button", "Zahodit"), asked="Dokument byl změněn.") is not None
 
 
+def test_where_a_loss_is_asked_about_only_answers_that_leave_all_as_it_is_are_harmless() -> None:
+    asks = {"asked": "This will overwrite your collection."}
+    for name in ("Von AnkiWeb herunterladen", "Download", "Print", "Next"):
+        assert asked(PRESS, FILES, hit("push button", name), **asks) is not None, name
+    for name in ("Cancel", "No", "Zurück", "Fermer"):
+        assert asked(PRESS, FILES, hit("push button", name), **asks) is None, name
+
+
 def test_a_slider_of_a_page_asks_where_it_is_dragged() -> None:
     drag = Drag(POINT, DesktopPoint(500, 400))
     assert asked(drag, BROWSER, hit("slider", "Daily budget")) is not None
