@@ -24,6 +24,9 @@ __all__ = [
     "Result", "Step", "async_desktop", "async_sandbox", "desktop", "ground", "sandbox", "server",
 ]  # fmt: skip
 
+for _public in (AsyncDesktop, Desktop, Element, Look, MaiError, ModelServer, NotDoneError, NotSeenError, Result, Step):
+    _public.__module__ = __name__  # so that messages call them by the name that others import
+
 
 def _silent(_: object) -> None:
     pass

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -33,8 +34,9 @@ from agent.sandbox.desktop import Sandbox
 from agent.screen.ocr import reading_languages
 from agent.screen.outline import Element
 from agent.workplace import Workplace
-from foundation.errors import UsageError
+from foundation.errors import MaiError, UsageError
 
+__tracebackhide__ = True  # pytest shows the test's own lines
 #: Outcomes of a single action that was carried out. A click has no evidence: the caller checks the effect.
 _CARRIED_OUT = ("done", "unverified")
 #: Seconds between two looks while something is expected.
@@ -359,6 +361,7 @@ class Desktop:
     def __init__(self, desktop: AsyncDesktop) -> None:
         self._desktop = desktop
         self._runner = asyncio.Runner()
+        self._use = threading.Lock()
 
     def __enter__(self) -> Self:
         self._desktop.check_open()
@@ -369,7 +372,14 @@ class Desktop:
         with suppress(RuntimeError):  # no event loop runs, as required
             asyncio.get_running_loop()
             raise UsageError("An event loop runs here, and this would block it.", "Use async_desktop or async_sandbox.")
-        return self._runner.run(method(*args, **kwargs))
+        if not self._use.acquire(blocking=False):
+            raise UsageError("Another thread uses this desktop now.", "Use it from one thread.")
+        try:
+            return self._runner.run(method(*args, **kwargs))
+        except MaiError as error:  # our own frames tell the caller nothing
+            raise error.with_traceback(None)  # noqa: B904 -- it is the same error
+        finally:
+            self._use.release()
 
     def __exit__(self, *_: object) -> None:
         self.close()

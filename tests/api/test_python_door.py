@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,20 @@ class TestOneDesktop:
 
         with patch("agent.api.desktop.AsyncDesktop._carry_out", late), pytest.raises(error):
             desk.type("again")
+
+    def test_a_second_thread_is_told_that_the_desktop_is_used(self, desk: mai_agent.Desktop) -> None:
+        first = threading.Thread(target=desk.do, args=("wait 2 seconds",))
+        first.start()
+        time.sleep(0.5)
+        with pytest.raises(mai_agent.MaiError, match="Another thread uses this desktop now"):
+            desk.look()
+        first.join()
+        assert desk.look().elements
+
+    def test_an_error_shows_no_frames_but_those_of_the_caller(self, desk: mai_agent.Desktop) -> None:
+        with pytest.raises(mai_agent.NotSeenError) as raised:
+            desk.expect("Nowhere", within=0.1)
+        assert [entry for entry in raised.traceback.filter(raised) if "asyncio" in str(entry.path)] == []
 
     def test_what_a_run_changed_is_put_back(self, desk: mai_agent.Desktop) -> None:
         key = ("gsettings", "get", "org.xfce.mousepad.preferences.view", "show-line-numbers")
