@@ -107,7 +107,8 @@ class Search:
         ):  # fmt: skip
             if (step := way()) is not None:
                 return step
-        if not (self._waits or self._waited_long) and now.moves:
+        # On a busy machine, the desktop may not have reported a window yet when nothing was done so far.
+        if not (self._waits or self._waited_long) and (now.moves or now.scene.front is None):
             self._waited_long = True
             return self._wait("It is not to be seen: look once more, as it may come late.", _LAST_WAIT)
         return self._not_found()
