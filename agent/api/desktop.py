@@ -376,7 +376,7 @@ class Desktop:
             raise UsageError("Another thread uses this desktop now.", "Use it from one thread.")
         try:
             return self._runner.run(method(*args, **kwargs))
-        except MaiError as error:  # our own frames tell the caller nothing
+        except (MaiError, NotSeenError) as error:  # our own frames tell the caller nothing
             raise error.with_traceback(None)  # noqa: B904 -- it is the same error
         finally:
             self._use.release()
