@@ -6,8 +6,6 @@ venv="$root/.venv"
 
 say() { printf 'mai-agent: %s\n' "$*" >&2; }
 
-trap 'say "interrupted; the next start goes on where this one stopped"; exit 130' INT
-
 # need_packages PACKAGE...: Debian packages, installed where we may.
 need_packages() {
   local missing=() package
@@ -69,11 +67,12 @@ need_environment() {
   if [ -f "$stamp" ] && grep -qx "$1 $wanted" "$stamp"; then
     return 0
   fi
+  trap 'say "interrupted; the next start goes on with the set-up"; exit 130' INT
   need_venv_module || return 1
   python=$(find_python) || return 1
   if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then # none, or one that was interrupted while it was made
     say "making an environment in .venv (once)"
-    "$python" -m venv --clear "$venv" 2>/dev/null ||
+    "$python" -m venv "$venv" 2>/dev/null ||
       { say "the environment could not be made; is the venv module installed?"; return 1; }
   fi
   say "installing the locked dependencies of $1 (once)"
@@ -107,6 +106,7 @@ PYTHON
       printf 'requirements.lock %s\n' "$(cat "$root/pyproject.toml" "$root/requirements.lock" | sha256sum | cut -d' ' -f1)"
     fi
   } >"$stamp"
+  trap - INT
 }
 
 # need_wayland ARGUMENTS: what seeing and touching GNOME and KDE on Wayland takes, in such a session or for a sandbox of it;

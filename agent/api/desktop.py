@@ -255,7 +255,7 @@ class AsyncDesktop:
                     stop.stop("the caller cancelled it")  # the run stops at once and releases held keys and buttons
                     await self._ended()
                     raise
-        # Signals are meant for the whole program, also one that comes when the run is over already.
+        # A signal is meant for the whole program, even if it comes when the run is over.
         number = next((number for number, reason in REASONS.items() if reason == stop.reason), None)
         if number == signal.SIGINT:
             raise KeyboardInterrupt

@@ -237,7 +237,7 @@ def _settings() -> tuple[Settings, Finding]:
 def _runs(settings: Settings) -> Finding:
     """Whether runs can be recorded."""
     folder = runs_dir(None, settings)
-    there = next(path for path in (folder, *folder.parents) if path.exists())
+    there = next(path for path in (folder, *folder.parents) if os.access(path, os.F_OK))
     if there.is_dir() and os.access(there, os.W_OK):
         return Finding("runs", ok=True, detail=f"recorded in {folder}")
     detail, remedy = f"{there} cannot be written, so no run can be recorded", "Name another folder with --runs."

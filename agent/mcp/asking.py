@@ -23,8 +23,8 @@ from agent.record.bundle import Recorder
 from agent.safety.naming import unplaced
 from agent.safety.policy import Approval, Question
 from agent.safety.question_text import asked
+from agent.web.browser import open_browser
 from agent.web.start import PageBeside
-from foundation.browser import open_browser
 
 T = TypeVar("T")
 

@@ -42,7 +42,7 @@ _BOX_OF = re.compile(
 _CALLED = r"(?:(?:called|named|labell?ed|titled|that says|saying|with the (?:name|label|text)) )"
 #: Names of desktops, which give no place.
 _DESKTOPS = frozenset(("gnome", "kde", "xfce", "mate", "cinnamon", "plasma", "system", "desktop"))
-#: A label of several words of which only the first is capitalized: "Show hidden files".
+#: A label in sentence case: "Show hidden files".
 _SENTENCE = re.compile(r"[A-Z]\S* (?:\S+ )*[a-z]\S* \S")
 _PREFERENCES = re.compile(r"(?i) (?:preferences|settings|options)$")
 #: Names of the sidebar, as in file managers.

@@ -19,7 +19,7 @@ from agent.tui.pictures.picture import Picture
 from agent.tui.screens.steps import SizedScreen
 from agent.tui.view import Row, RunView
 from agent.tui.widgets.status import card_words
-from foundation.browser import open_browser
+from agent.web.browser import open_browser
 from foundation.errors import MaiError
 from foundation.foreign_text import harmless, on_one_line
 from foundation.printing import counted
