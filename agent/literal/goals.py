@@ -126,6 +126,7 @@ class Close:
     """Close the front window, or the window of that name."""
 
     target: str = ""
+    dialog: bool = False  # only if it is a dialog
 
 
 @dataclass(frozen=True, slots=True)

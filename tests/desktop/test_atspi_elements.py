@@ -183,3 +183,16 @@ def test_a_part_of_a_page_that_takes_clicks_is_told(bus: AccessibilityBus) -> No
     assert (element.role, element.name, "clickable" in element.states) == ("section", "Pay", True)
     found = told.at(DesktopPoint(80, 15))
     assert found is not None and "clickable" in found.states
+
+
+def test_a_closed_combo_box_is_told_as_itself_where_its_hidden_choices_are_found(bus: AccessibilityBus) -> None:
+    box, hidden = (60, 20, 80, 20), SHOWN & ~(1 << 25 | 1 << 30)
+    medium = Thing("menu item", "Medium", (60, 20, 80, 11), states=SHOWN | 1 << 23)
+    large = Thing("menu item", "Large", (60, 20, 80, 11), states=hidden)
+    menu = Thing("menu", "", (60, 20, 80, 11), [medium, large], states=hidden)
+    bus.add(window(Thing("combo box", "Size", box, [menu], hit=large)), toolkit="Chromium")
+    told = elements(bus)
+    [combo] = told.outline().elements
+    assert (combo.role, combo.name, combo.value, combo.trusted) == ("combo box", "Size", "Medium", True)
+    found = told.at(DesktopPoint(100, 28))
+    assert found is not None and (found.role, found.name) == ("combo box", "Size")

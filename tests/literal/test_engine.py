@@ -475,6 +475,14 @@ def test_on_a_bare_desktop_nothing_is_closed(engine):
     assert ending(engine.reply(talk("close the window", screen(windows=()))))[0] == "fail"
 
 
+def test_only_a_dialog_is_closed_as_a_dialog(engine):
+    reply = engine.reply(talk("close the dialog", screen()))
+    assert ending(reply)[0] == "fail" and "is no dialog" in reply.arguments["text"]
+    asks = screen(windows=(replace(WINDOW, dialog=True),))
+    replies = follow(engine, "close the dialog", asks, screen(windows=()))
+    assert replies[0].arguments["action"] == "key" and ending(replies[-1]) == ("success", True)
+
+
 def test_a_window_that_asks_before_it_closes_is_not_closed(engine):
     asks = screen(windows=(ShownWindow("Save Changes", "settings", Region(200, 200, 200, 100), active=True), WINDOW))
     replies = follow(engine, "close the window", screen(), asks)

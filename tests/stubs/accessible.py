@@ -260,6 +260,9 @@ class FakeWindows:
     def is_ordinary(self, _identifier):
         return True
 
+    def kind(self, _identifier):
+        return ""
+
     def active(self):
         return self.shown[0].window if self.shown else None
 

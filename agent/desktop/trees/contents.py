@@ -10,7 +10,20 @@ from agent.desktop.trees import roles
 from agent.desktop.trees.bus import Body, Call, Question, together
 from agent.desktop.trees.roles import alike, has
 from agent.desktop.trees.shape import LONGEST_NAME, Draft, Seen, Tree
-from agent.desktop.trees.tree import NULL, SCREEN, WINDOW, Ref, getter, hit, method, text_between, text_of, variant
+from agent.desktop.trees.tree import (
+    NULL,
+    SCREEN,
+    WINDOW,
+    Ref,
+    below,
+    getter,
+    hit,
+    method,
+    refs,
+    text_between,
+    text_of,
+    variant,
+)
 from agent.safety.text import one_line
 
 #: Most characters to keep of a text, and to read from a terminal. Texts keep their beginning, terminals their end.
@@ -47,6 +60,7 @@ def _fill(tree: Tree, draft: Draft) -> Question[None]:
         calls["text"] = text_between(ref, 0, _LONGEST_TERMINAL)
     elif draft.role == roles.COMBO_BOX:
         calls["choice"] = method(ref, "Selection", "GetSelectedChild", "(so)", "i", 0)
+        calls["selected"] = below(ref, 1, roles.SELECTED)  # Chromium's combo boxes have no interface for selections
     elif draft.role != roles.PASSWORD and (draft.role in roles.FIELDS or has(draft.node.states, roles.EDITABLE)):
         calls["text"] = text_between(ref, 0, _LONGEST_TEXT)
     if draft.role in _LABELLED or (draft.is_control and not draft.name):
@@ -67,8 +81,9 @@ def _fill(tree: Tree, draft: Draft) -> Question[None]:
             draft.limits = least, most
     relations = replies.get("label") or ((),)
     labels = [tuple(target) for kind, targets in relations[0] if kind == _LABELLED_BY for target in targets[:1]]
+    chosen = [reply_ref(replies.get("choice")), *refs(replies.get("selected"), 1)]
     choice, label = yield from together(
-        _name_of(tree, reply_ref(replies.get("choice"))), _name_of(tree, labels[0] if labels else None)
+        _name_of(tree, next(filter(None, chosen), None)), _name_of(tree, labels[0] if labels else None)
     )
     draft.value, draft.label = choice or draft.value, label or draft.label
     if draft.role == roles.COMBO_BOX and draft.value is None:
@@ -126,13 +141,27 @@ def _trust(seen: Seen, draft: Draft) -> Question[None]:
             return
         path, answered = yield from descend(start, point)
         draft.tested = draft.tested and answered
-        end = path[-1] if path else start
+        end = yield from _shown(tree, path[-1] if path else start)
         draft.trusted = bool(path) and (
             _is(tree, draft, end)
             or draft.node.ref in path
             or (draft.role in roles.HEADERS and end == draft.node.parent)  # Qt's tables find no headers
         )
         start = None if draft.trusted else _below(tree, draft, end)
+
+
+def _shown(tree: Tree, ref: Ref) -> Question[Ref]:
+    """Return the first node at or above a node that is in the tree.
+
+    Chromium finds the hidden choices of a combo box at its middle.
+    """
+    found: Ref | None = ref
+    for _ in range(_RESUMED):
+        if found is None or found in tree.nodes:
+            break
+        [reply] = yield [getter(found, "Accessible", "Parent")]
+        found = reply_ref((variant(reply, "(so)"),))
+    return found or ref
 
 
 def _below(tree: Tree, draft: Draft, end: Ref) -> Ref | None:
@@ -180,4 +209,4 @@ def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
 
 def reply_ref(reply: Body) -> Ref | None:
     """Return the node that a reply names; None if it names none."""
-    return None if not reply or reply[0][1] in (NULL, "") else tuple(reply[0])
+    return None if not reply or not reply[0] or reply[0][1] in (NULL, "") else tuple(reply[0])

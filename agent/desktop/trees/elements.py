@@ -70,7 +70,14 @@ class AtspiElements:
         shown = [layer for layer in layers if not layer.helper and not layer.backdrop]
         active = self._windows.active()
         ordinary = [layer for layer in shown if self._windows.is_ordinary(layer.window.id)]  # no panels
-        windows = tuple(shape.shown_window(layer, active.id if active else None) for layer in ordinary)
+        windows = tuple(
+            shape.shown_window(
+                layer,
+                active=active is not None and layer.window.id == active.id,
+                dialog=self._windows.kind(layer.window.id) == "dialog",
+            )
+            for layer in ordinary
+        )
         size = around(self._monitors).size
         try:
             bus = self._connected()

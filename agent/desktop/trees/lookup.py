@@ -180,7 +180,9 @@ class Lookup:
             tree.move(chain, *origin)
         if not chain:
             return None
-        control, takes = next((node for node in chain if node.role in roles.CONTROLS), None), False
+        controls = [node for node in chain if node.role in roles.CONTROLS]
+        control = next((node for node in controls if node.showing), controls[0] if controls else None)
+        takes = False
         if control is None and self.application.is_browser:
             taking = yield from clicked([node.ref for node in chain[:4]])
             control = next((node for node in chain if node.ref in taking), None)
@@ -243,13 +245,14 @@ def _addressed(element: Element, ref: Ref) -> Question[Element]:
 
 
 def _chain(path: Sequence[Ref], start: Ref) -> Question[list[Node]]:
-    """Return the nodes of a path, the deepest first, and their ancestors up to a control."""
+    """Return the nodes of a path, the deepest first, and their ancestors up to a control that shows."""
     nodes = list(reversed((yield from tree.details(path))))
     for _ in range(_CLIMB):
         parent = nodes[-1].parent if nodes else None
         if parent is None or parent == start:
             break
-        if any(node.ref == parent or node.role in roles.CONTROLS for node in nodes):
+        # Chromium finds the hidden choices of a combo box at its middle.
+        if any(node.ref == parent or (node.role in roles.CONTROLS and node.showing) for node in nodes):
             break
         nodes += yield from tree.details([parent])
         if nodes[-1].ref != parent or nodes[-1].role in roles.WINDOWS:

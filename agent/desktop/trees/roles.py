@@ -54,6 +54,7 @@ PUSH_BUTTON = _NUMBER["push button"]
 TERMINAL = _NUMBER["terminal"]
 DOCUMENT_WEB = _NUMBER["document web"]
 MENU_BAR = _NUMBER["menu bar"]
+MENU_ITEM = _NUMBER["menu item"]
 SCROLL_BAR = _NUMBER["scroll bar"]
 ALIKE = (  # some toolkits have two nested nodes for one thing, with roles of the same set
     numbers("push button", "toggle button", "push button menu", "combo box"),

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from agent.core.geometry import Region
 from agent.desktop.trees.bus import Array, Body, Call, Question, together
-from agent.desktop.trees.roles import MENU_BAR, SHOWING, TABLES, VISIBLE, has
+from agent.desktop.trees.roles import MENU_BAR, MENU_ITEM, SHOWING, TABLES, VISIBLE, has
 
 #: A node: the application's name on the bus, and the object's path there.
 Ref: TypeAlias = tuple[str, str]
@@ -168,7 +168,10 @@ def matched(frame: Ref) -> Question[list[Node] | None]:
     [found] = yield [below(frame, MOST_NODES, SHOWING, VISIBLE)]
     if found is None:
         return None
-    return (yield from details((ref for ref in refs(found, MOST_NODES) if ref != frame), ()))
+    nodes = yield from details((ref for ref in refs(found, MOST_NODES) if ref != frame), ())
+    # Chromium says of the selected choice of a closed combo box that it shows, but not of the menu that it is in.
+    shown = {node.ref for node in nodes}
+    return [node for node in nodes if node.role != MENU_ITEM or node.parent in shown]
 
 
 def walked(frame: Ref, most: int = MOST_NODES) -> Question[list[Node]]:

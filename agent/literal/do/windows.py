@@ -41,6 +41,8 @@ def close(now: Now, goal: Close) -> Pursuit:
     """Close a window."""
     missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window to close."
     window = yield from _bring_to_front(now, goal.target, missing, of_application=True)
+    if goal.dialog and not window.dialog:
+        raise StuckError(f"“{window.title or window.app}” in front is no dialog. To close it, say “close the window”.")
     return (yield from _close_front(now, window))
 
 

@@ -26,7 +26,8 @@ _KINDS: dict[str, _Kind] = {
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
 #: A web page by its address. A host alone counts only if the sentence calls it a page or names the browser.
 _PAGE = re.compile(
-    r"(?i)(?P<called>(?:web ?)?(?:site|page|address) )?(?:(?P<sure>(?:https?://|www\.)\S+)"
+    r"(?i)(?P<called>(?:web ?)?(?:site|page|address) )?(?:(?P<sure>(?:https?://|www\.)\S+"
+    r"|(?:localhost|\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?(?:/\S*)?)"
     r"|(?P<host>[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?))"
 )
 #: A file's kind before its name: "the picture sunset.png".
@@ -40,6 +41,7 @@ _IN_FOLDER = re.compile(
     r"(?i) (?:in|inside|within|from) (?:.+ (?:folder|directory)"
     r"|(?:the |my )?(?:documents|downloads|pictures|music|videos|desktop|templates|public|home))$"
 )
+_DIALOG = re.compile(r"(?i)\b(?:dialog|dialogue|box|message|popup)\b")
 _GENERIC = re.compile(r"(?i)(?:file|folder|application|app|program|window|something|it all|stuff|things?)s?")
 #: "Settings > Power": things to open one after the other.
 _PATH = re.compile(r" (?:>|→|->|▸|»|/) ")
@@ -194,7 +196,8 @@ def _switch_to(part: Part, match: Groups) -> list[Goal]:
 
 
 def _close(part: Part, match: Groups) -> list[Goal]:
-    return [Close(name) for name in _windows(part, match["what"])]
+    names = _windows(part, match["what"])
+    return [Close(name, dialog=not name and bool(_DIALOG.search(match["what"] or ""))) for name in names]
 
 
 def _close_others(part: Part, match: Groups) -> list[Goal]:
