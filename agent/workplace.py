@@ -399,9 +399,7 @@ class Workplace:
         return roles
 
     def _choose(self, choice: EngineChoice, stop: StopSwitch) -> Engine:
-        engine = choose_engine(choice, _literal_engine, self._tell, stop.check, self._ask)
-        self._opened.callback(engine.close)
-        return engine
+        return choose_engine(choice, _literal_engine, self._tell, stop.check, self._ask)
 
 
 def _literal_engine(choice: EngineChoice) -> Engine:

@@ -207,7 +207,6 @@ class ModelServer:
     def __enter__(self) -> Self:
         """Find or start the server. Raises MaiError."""
         engine = choose_engine(self._options.engine, literal_engine, self._tell)
-        self._opened.callback(engine.close)
         try:
             if engine.name == "literal":
                 raise EnvironmentLacksError(

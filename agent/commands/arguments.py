@@ -2,8 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,20 +57,16 @@ def open_own_desktop(stop: "StopSwitch", monitor: int | None = None) -> "Desktop
     return factory.open_desktop(stop, monitor, kind=kind)
 
 
-@contextmanager
-def chosen_engine(options: "RunOptions", no_literal: tuple[str, str] | None = None) -> "Iterator[Engine]":
-    """Open the engine that the options name. `no_literal`: the error and remedy if that is the literal engine."""
+def chosen_engine(options: "RunOptions", no_literal: tuple[str, str] | None = None) -> "Engine":
+    """Return the engine that the options name. `no_literal`: the error and remedy if that is the literal engine."""
     from agent.console.terminal import terminal_ask
     from agent.literal.client import literal_engine
     from agent.model.engines import choose_engine
 
     engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
-    try:
-        if no_literal is not None and engine.name == "literal":
-            raise EnvironmentLacksError(*no_literal)
-        yield engine
-    finally:
-        engine.close()
+    if no_literal is not None and engine.name == "literal":
+        raise EnvironmentLacksError(*no_literal)
+    return engine
 
 
 def tell(as_json: bool, value: Any, *lines: str) -> None:

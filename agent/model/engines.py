@@ -68,7 +68,6 @@ class Engine:
 
     name: str
     endpoint: Endpoint  # where to send requests
-    close: Callable[[], None] = lambda: None  # releases the engine
     remark: str = ""  # a message for the person
     family: str | None = None  # the model's family, if the engine knows it
     condition: Callable[[], ServerCondition] | None = None  # returns the state of our own server; None for others

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from agent.safety.policy_rules.rule import chord_of
 from foundation.configs import load_config
@@ -38,7 +39,7 @@ def is_harmless(text: str) -> bool:
 
 def is_harmless_chord(keys: tuple[str, ...]) -> bool:
     """Whether a chord only scrolls, zooms or copies in a terminal."""
-    return chord_of(keys) in _known().chords
+    return chord_of(keys) in {chord_of(one) for one in _known()["chords"]}
 
 
 def _only_reads(line: str) -> bool:
@@ -52,44 +53,25 @@ def _is_known(words: list[str]) -> bool:
         return False
     bare = [re.sub(r"['\"]", "", word) for word in words[1:]]
     unquoted = [_QUOTED.sub("", word) for word in words[1:]]
-    if any(map(_known().private.search, bare)) or any(map(_GLOBBED_FOLDER.search, unquoted)):
+    private = re.compile(_known()["private"], re.IGNORECASE)
+    if any(map(private.search, bare)) or any(map(_GLOBBED_FOLDER.search, unquoted)):
         return False
     globbed = any(word.startswith(("*", "?")) for word in unquoted)  # a file's name may be an option
-    return any(form.covers([*bare, *[_ANY_OPTION] * globbed]) for form in _known().commands.get(words[0], []))
-
-
-class _Form:
-    """A way to call a command that only reads."""
-
-    def __init__(self, data: Mapping[str, str]) -> None:
-        self._first = re.compile(data.get("first", ""))
-        self._options = re.compile(data.get("options", "(?!)"))
-        self._arguments = re.compile(data.get("arguments", "(?!)"))
-
-    def covers(self, words: list[str]) -> bool:
-        """Whether the words after the command's name are all known."""
-        if self._first.pattern:
-            at = next((number for number, word in enumerate(words) if not word.startswith("-")), 0)
-            if not words or not self._first.fullmatch(words[at]):
-                return False
-            words = [*words[:at], *words[at + 1 :]]
-        return all(
-            (self._options if word.startswith(("-", "+")) else self._arguments).fullmatch(word) for word in words
-        )
-
-
-class _Known:
-    def __init__(self, data: Mapping[str, object]) -> None:
-        commands: list[Mapping[str, str]] = data["commands"]  # type: ignore[assignment]
-        self.commands: dict[str, list[_Form]] = {}
-        for one in commands:
-            for name in one["names"].split():
-                self.commands.setdefault(name, []).append(_Form(one))
-        self.private = re.compile(str(data["private"]), re.IGNORECASE)
-        chords: list[list[str]] = data["chords"]  # type: ignore[assignment]
-        self.chords = {chord_of(one) for one in chords}
+    bare += [_ANY_OPTION] * globbed
+    return any(_covers(form, bare) for form in _known()["commands"] if words[0] in form["names"].split())
 
 
 @cache
-def _known() -> _Known:
-    return _Known(load_config("policies/commands.toml"))
+def _known() -> dict[str, Any]:
+    return load_config("policies/commands.toml")
+
+
+def _covers(form: Mapping[str, str], words: list[str]) -> bool:
+    """Whether the words after a command's name are all known to a way to call it that only reads."""
+    if "first" in form:
+        at = next((number for number, word in enumerate(words) if not word.startswith("-")), 0)
+        if not words or not re.fullmatch(form["first"], words[at]):
+            return False
+        words = [*words[:at], *words[at + 1 :]]
+    kinds = ("options" if word.startswith(("-", "+")) else "arguments" for word in words)
+    return all(re.fullmatch(form.get(kind, "(?!)"), word) for kind, word in zip(kinds, words, strict=True))

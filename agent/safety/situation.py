@@ -2,9 +2,8 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
-from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint, Region
 from agent.screen.outline import Element
 
@@ -123,22 +122,3 @@ class Situation:
 
 
 UNKNOWN = Situation()
-
-
-class Surroundings(Protocol):
-    """Examines the desktop for the policy. May block: called on a worker thread."""
-
-    def of(self, action: Action[DesktopPoint]) -> Situation:
-        """Return what is known about an action's target. Never raises for what cannot be found out."""
-
-    def glance(self, action: Action[DesktopPoint]) -> Situation:
-        """Return only the action's target element and window, with the same guarantees."""
-
-    def pointer(self) -> DesktopPoint | None:
-        """Return where the pointer is; None if the desktop does not say."""
-
-    def did(self, action: Action[DesktopPoint]) -> None:
-        """Note that the action judged last was carried out, possibly as the person changed it."""
-
-    def news(self) -> list[str]:
-        """Return new warnings about lost information, as sentences for the person; each once."""

@@ -87,7 +87,6 @@ async def measure(real: Desktop, environ: dict[str, str], rounds: int) -> None:
     told = {name: f"{stages.median(name):.0f}" for name in stages.taken}
     print(f"stages of the new way, ms: {told}")
     await client.aclose()
-    engine.close()
     eye.close()
 
 

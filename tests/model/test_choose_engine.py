@@ -73,7 +73,6 @@ def test_a_graphics_card_gets_a_server_with_the_limits_of_its_plan(machine: Call
 def test_without_a_card_the_literal_engine_says_why_it_is_used(machine: Callable[..., list[Any]]) -> None:
     machine(reason="The driver is broken.")
     engine = choose_engine(EngineChoice(), literal_engine)
-    engine.close()
     assert engine.name == "literal"
     assert engine.remark.startswith("The driver is broken.")
     assert "literal engine" in engine.remark

@@ -84,7 +84,7 @@ def clicks(
     """Where each screen is clicked, with its --max-pixels: from captured image to desktop, as a run does it."""
 
     async def ask_all() -> Sequence[Clicked]:
-        engine = Engine("endpoint", Endpoint(normalize_url(url), "", model), lambda: None)
+        engine = Engine("endpoint", Endpoint(normalize_url(url), "", model))
         async with AsyncExitStack() as opened:
             served = await open_model(engine, family, Patience(), opened)
             limits, facts = served.endpoint.limits, served.family.facts

@@ -31,7 +31,7 @@ from agent.run.models.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observer
 from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question
-from agent.safety.situation import UNKNOWN, Situation, Surroundings
+from agent.safety.situation import UNKNOWN, Situation
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.outline import Outline
@@ -189,7 +189,7 @@ class Desk:
     person: FakePerson = field(default_factory=FakePerson)
     stop: StopSwitch = field(default_factory=StopSwitch)
     steering: Steering = field(default_factory=Steering)
-    surroundings: Surroundings = field(default_factory=FakeSurroundings)
+    surroundings: FakeSurroundings = field(default_factory=FakeSurroundings)
     grants: Grants = field(default_factory=Grants)
     kind: ServerKind = "other"
     approve: ApproveMode = "never"

@@ -61,7 +61,7 @@ class Lair:
                 said(event)
 
         async def follow(endpoint):
-            engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"), lambda: None)
+            engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"))
             request = Request(
                 RunSettings(sentence), {"actor": engine}, Policy.load("risky"), environ=self.sandbox.environ,
                 open_desktop=open_desktop, sandbox=True,

@@ -207,7 +207,7 @@ async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
             return None
 
     events: list[Any] = []
-    engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"), lambda: None)
+    engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"))
     settings, policy = RunSettings("write to them", settle=SETTLE), Policy.load("risky")
     request = Request(settings, {"actor": engine}, policy, stop_key="f1", open_desktop=opened)
     someone = Someone()

@@ -149,8 +149,8 @@ def main(argv: Sequence[str]) -> int:
     seen = None
     if not many:
         seen = Seen(read_image(Path(arguments.images[0]))) if arguments.images else _capture(arguments.monitor)
-    with chosen_engine(options, NO_GROUNDING if arguments.grounding else None) as engine:
-        return asyncio.run(_act(arguments, options, engine, seen))
+    engine = chosen_engine(options, NO_GROUNDING if arguments.grounding else None)
+    return asyncio.run(_act(arguments, options, engine, seen))
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -40,8 +40,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     options = RunOptions.of(arguments, load_settings())
     screen = arguments.size or _captured(arguments.monitor)
-    with chosen_engine(options, ("The literal engine has no model.", "Name one with --endpoint.")) as engine:
-        return asyncio.run(_calibrate(arguments, options, engine, screen))
+    engine = chosen_engine(options, ("The literal engine has no model.", "Name one with --endpoint."))
+    return asyncio.run(_calibrate(arguments, options, engine, screen))
 
 
 async def _calibrate(arguments: argparse.Namespace, options: RunOptions, engine: Engine, screen: Size) -> int:

@@ -43,8 +43,7 @@ def ask(arguments: argparse.Namespace) -> int:
     options = RunOptions.of(arguments, load_settings())
     if options.system_prompt is not None:
         raise UsageError("--system-prompt is for runs: a request for a point has a prompt of its own.", "Leave it out.")
-    with chosen_engine(options, NO_GROUNDING) as engine:
-        failed = asyncio.run(_asked(arguments, options, engine, benchmark))
+    failed = asyncio.run(_asked(arguments, options, chosen_engine(options, NO_GROUNDING), benchmark))
     _put_score(arguments, benchmark)
     return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
 

@@ -108,8 +108,8 @@ def verify(arguments: argparse.Namespace) -> int:
     if read_run(arguments.out)["benchmark"] != BENCHMARK:
         raise UsageError(f"{arguments.out} holds no runs of tasks.", "Name the folder of `mai-agent eval tasks`.")
     options = RunOptions.of(arguments, load_settings())
-    with chosen_engine(options, ("The literal engine sees no pictures.", "Name a model with --endpoint.")) as engine:
-        failed = asyncio.run(_verified(engine, arguments.out))
+    engine = chosen_engine(options, ("The literal engine sees no pictures.", "Name a model with --endpoint."))
+    failed = asyncio.run(_verified(engine, arguments.out))
     return rescore(arguments) or (ExitStatus.NOT_DONE if failed else ExitStatus.DONE)
 
 

@@ -39,7 +39,7 @@ _NO_ANSWERS = role_group("no answers")
 
 
 class DesktopSurroundings:
-    """The `Surroundings` of this desktop. Used from the thread that captures.
+    """Examines the desktop for the policy. May block: used from the thread that captures.
 
     `languages` are tesseract's names of the languages on the screen, and `untold` is what this desktop never provides.
     """
@@ -73,6 +73,7 @@ class DesktopSurroundings:
         self._meant = replace(self._meant, seen=seen)
 
     def of(self, action: Action[DesktopPoint]) -> Situation:
+        """Return what is known about an action's target. Never raises for what cannot be found out."""
         self._meant = Meant(self._meant.seen)
         if not isinstance(action, TOUCHING):
             return UNKNOWN
@@ -90,18 +91,22 @@ class DesktopSurroundings:
         return self._history.judge(action, replace(seen, lost=self._sources.lost, untold=self._untold), window)
 
     def did(self, action: Action[DesktopPoint]) -> None:
+        """Note that the action judged last was carried out, possibly as the person changed it."""
         if self._history is not None:
             self._history.did(action)
 
     def pointer(self) -> DesktopPoint | None:
+        """Return where the pointer is; None if the desktop does not say."""
         self._sources.connect(check=False)
         at = self._sources.windows(lambda known: known.pointer())
         return None if at is None else DesktopPoint(*map(float, at))
 
     def news(self) -> list[str]:
+        """Return new warnings about lost information, as sentences for the person; each once."""
         return self._sources.news()
 
     def glance(self, action: Action[DesktopPoint]) -> Situation:
+        """Return only the action's target element and window, with the same guarantees as `of`."""
         self._meant = replace(self._meant, hit=None)
         if isinstance(action, OpenApp | VisitPage) or not isinstance(action, TOUCHING):
             return UNKNOWN

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.protocol.hand import Hand
 from agent.desktop.protocol.witness import OpenWitness
 from agent.events.run_events import Emit
 from agent.run.control import Race, Steering, Worker
 from agent.run.models.assemble import DecidingModel, FallbackModel
 from agent.safety.policy import Approver, Grants, Policy
-from agent.safety.situation import Surroundings
 from agent.safety.stop import StopSwitch
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class RunContext:
     approver: Approver  # asks the person about actions
     person: Person  # answers the model's questions
     stop: StopSwitch  # ends everything
-    surroundings: Surroundings  # inspects the desktop for the policy
+    surroundings: DesktopSurroundings  # inspects the desktop for the policy
     steering: Steering = field(default_factory=Steering)  # what the person wants of the run
     grants: Grants = field(default_factory=Grants)  # what the person allowed for the rest of this run
     tools: Tools = field(default_factory=Tools)  # the tools of the model
