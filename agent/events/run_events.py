@@ -356,6 +356,10 @@ Event: TypeAlias = (
 )  # fmt: skip
 
 
+#: The events that change a step.
+StepEvent: TypeAlias = Observed | Consulted | Decided | ApprovalAsked | ApprovalGiven | Dropped | Acted | StepFinished
+
+
 Emit: TypeAlias = Callable[[Event], None]
 
 

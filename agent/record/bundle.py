@@ -68,6 +68,7 @@ class Recorder:
             "outcome": "running", "started": now.isoformat(timespec="milliseconds"), "pid": os.getpid(),
         }  # fmt: skip
         self._step: Json | None = None
+        self._flushed: Json = {}  # the step written last
         self._before: list[Json] = []  # what the person did before the next step
         self._seen: events.Observed | None = None
         self._recorded = 0
@@ -226,11 +227,16 @@ class Recorder:
         """The step that is not finished yet, masked; None between steps. Only for the thread that records."""
         return None if self._step is None else with_firsts(self.redactor.data(self._step))
 
+    @property
+    def latest(self) -> Json:
+        """The step under way, or else the one before, masked. Only for the thread that records."""
+        return self.under_way or self._flushed
+
     def _flush_step(self) -> None:
         if self._step is None:
             return
         step, self._step = self._step, None
-        masked = with_firsts(self.redactor.data(step))
+        self._flushed = masked = with_firsts(self.redactor.data(step))
         if self._known_first is None:
             self._known_first = self.redactor.found
         _write_all(self._steps_file, _line(masked))

@@ -146,10 +146,17 @@ class MaiApp(App[int]):
         super().notify(harmless(message), markup=False, **more)
 
     def report(self, report: Report) -> None:
-        """Pass a report to the run screen, even if another screen is in front; callable from any thread."""
+        """Pass a report to the run screen, even if another screen is in front; callable from any thread.
+
+        The events of steps come from the thread that records them.
+        """
+        from agent.events.run_events import StepEvent
+
         if isinstance(report, ApprovalWanted | ReplyWanted | QuestionOver):
             self._question = report
-        self.call_later(self._run_screen.take, report)
+        recorder = self.conductor.recorder
+        step = recorder.latest if recorder is not None and isinstance(report, StepEvent) else {}
+        self.call_later(self._run_screen.take, report, step)
         if self._page is not None:
             self._page.post(report)
 

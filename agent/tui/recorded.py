@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.core.actions import Action, Finish, describe
-from agent.core.geometry import DesktopPoint
+from agent.core.actions import Finish, describe
 from agent.events.fates import WHYS, WORDS, change_words
 from agent.record.read import Bundle, read_bundle
 from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord
+from agent.safety.naming import unplaced
 from agent.tui.action_text import gist
 from agent.tui.view import Mark, Row, RunView, deed
 from foundation.errors import MaiError
@@ -53,20 +53,20 @@ def view_of(bundle: Bundle) -> RunView:
         for between in step.before:
             if between.words and between.event != "Resumed":
                 view.rows.append(Row(None, "note", between.words, between.at or 0.0, 0.0))
-        view.rows.append(_row(step, bundle))
+        view.rows.append(row_of(step, bundle.path))
     return view
 
 
-def _row(step: StepRecord, bundle: Bundle) -> Row:
+def row_of(step: StepRecord, bundle: Path | None, under_way: Mark | None = None, current: int = -1) -> Row:
+    """The row of a step. `under_way` is how it stands if it goes on, and `current` the index of its present action."""
     actions = step.each_action
-    finals = [one.final_action for one in actions]
-    target = finals[-1]
+    target, aim = actions[current].final_action, actions[current].aim.aim
     error = next((one.error for one in actions if one.error), None)
-    words = "; ".join(one.words or "no action" for one in actions)
-    approvals = [one.approval for one in actions if one.approval is not None]
+    words = "; ".join(_words(one, under_way) for one in actions)
+    approvals = [(one, one.approval) for one in actions if one.approval is not None]
     return Row(
         number=step.step,
-        mark=_mark(actions, target, error),
+        mark="thinking" if under_way and not step.actions else _mark(actions, error, under_way),
         words=f"the answer cannot be used: {error}" if target is None and error else words,
         began=step.at or 0.0,
         seconds=sum(step.milliseconds.get(name, 0.0) for name in _STAGES) / 1000,
@@ -75,24 +75,33 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         answers=[answer.raw for answer in step.answers],
         target=target,
         viewport=None if step.viewport is None else step.viewport.viewport,
-        about=actions[-1].aim.aim.box,
-        spot=actions[-1].aim.aim.field,
-        image=bundle.path / step.image.file if step.image and step.image.file else None,
+        about=aim.box,
+        spot=aim.field,
+        image=bundle / step.image.file if bundle and step.image and step.image.file else None,
         found="\n".join(step.how),
         hit="; ".join(one.hit for one in actions if one.hit),
-        deed=next(filter(None, (deed(one.answer, one.by, one.note) for one in approvals)), ""),
+        deed=next(filter(None, (deed(one.answer, one.by, one.note) for _, one in approvals)), ""),
         proposed="; ".join(one.proposed for one in actions if one.changed_to),
-        approval="\n".join(_approval(one, one.approval) for one in actions if one.approval is not None),
-        outcome=error or step.reply or _not_done(actions) or _detail(actions[-1]),
+        approval="\n".join(_approval(one, asked, under_way) for one, asked in approvals),
+        outcome=error or step.reply or _not_done(actions, under_way) or _detail(actions[-1]),
         note=step.note or "",
         tokens=(step.tokens.prompt, step.tokens.completion, step.tokens.cached),
         milliseconds=step.milliseconds,
     )
 
 
-def _not_done(actions: list[ActionRecord]) -> str:
-    """The reason why an action was not carried out; "" if all were."""
-    return next((WORDS[one.became] for one in actions if one.became in WHYS or one.became in _ENDED), "")
+def _words(action: ActionRecord, under_way: Mark | None) -> str:
+    """The action in words; without its place while nobody has looked what is there."""
+    final = action.final_action
+    if under_way and final is not None and action.fate == "broken off" and action.approval is None:
+        return unplaced(final)
+    return action.words or ("thinking" if under_way else "no action")
+
+
+def _not_done(actions: list[ActionRecord], under_way: Mark | None) -> str:
+    """The reason why an action was not carried out; "" if all were, or may still be."""
+    why = WHYS if under_way else (*WHYS, *_ENDED)
+    return next((WORDS[one.became] for one in actions if one.became in why), "")
 
 
 def _detail(action: ActionRecord) -> str:
@@ -100,7 +109,8 @@ def _detail(action: ActionRecord) -> str:
     return "" if action.detail in (None, action.words) else action.detail
 
 
-def _mark(actions: list[ActionRecord], last: Action[DesktopPoint] | None, error: str | None) -> Mark:
+def _mark(actions: list[ActionRecord], error: str | None, under_way: Mark | None) -> Mark:
+    last = actions[-1].final_action
     if error or (isinstance(last, Finish) and not last.success):
         return "failed"
     fates = [one.became for one in actions]
@@ -109,13 +119,15 @@ def _mark(actions: list[ActionRecord], last: Action[DesktopPoint] | None, error:
             return mark
     if "overtaken" in fates:
         return "skipped"
-    if fates[-1] in ("unanswered", "broken off"):
-        return "failed"
+    if fates[-1] in _ENDED:
+        return under_way or "failed"
     return "dry" if fates[-1] == "dry run" else "done"
 
 
-def _approval(action: ActionRecord, approval: ApprovalRecord) -> str:
+def _approval(action: ActionRecord, approval: ApprovalRecord, under_way: Mark | None) -> str:
     question = f"asked because {approval.reason}"
+    if under_way == "asking" and approval.answer is None:
+        return question
     if approval.instead is None:
         return f"{question}: {approval.words}"
     reason, by = approval.instead_reason, approval.by or "you"

@@ -1,16 +1,14 @@
 """Converts a run's events to a `RunView`. `agent.tui.recorded` makes a view from a bundle."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from agent.core.actions import Action, Finish
-from agent.core.geometry import DesktopPoint
 from agent.events import run_events as events
-from agent.events.fates import WORDS, answer_words, change_words, decider_words
-from agent.safety.naming import Aim, named, unplaced
-from agent.tui.action_text import gist
-from agent.tui.view import Row, RunView, deed
+from agent.record.step_record import StepRecord
+from agent.tui.recorded import row_of
+from agent.tui.view import Mark, Row, RunView
 from foundation.errors import ExitStatus
 
 #: The longest part of an answer that is shown while it streams in, in characters.
@@ -31,7 +29,6 @@ class Translator:
         self._began = clock()
         self._step: int | None = None  # the row of the step under way
         self._streamed = ""  # of the answer under way
-        self._actions: list[str] = []  # of that step, in words
         self._asked = 0.0
         self._starting: int | None = None  # the row about the start, until another row is added
         self._starting = self._add(Row(None, "thinking", "starting"))
@@ -40,45 +37,46 @@ class Translator:
     def elapsed(self) -> float:
         return self._clock() - self._began
 
-    def apply(self, event: events.Event) -> int | None:
-        """Process an event. Return the index of the changed row; None if only the state of the run changed."""
+    def apply(self, event: events.Event, step: Mapping[str, Any]) -> int | None:
+        """Process an event; `step` is the step that it belongs to, as it is recorded.
+
+        Return the index of the changed row; None if only the state of the run changed.
+        """
         view = self.view
         match event:
             case events.RunStarted():
                 self._runs_on()
                 view.engine, view.model = event.actor.engine, event.actor.model
                 view.dry_run, view.sandbox, view.bundle = event.dry_run, event.sandbox, Path(event.bundle)
-            case events.Observed():
-                return self._observed(event)
             case events.ModelDelta(_, text, restart):
                 row = self._row()
                 self._streamed = ("" if restart else self._streamed) + text
                 row.thought = spoken(self._streamed)[-_STREAM_CHARS:]
                 row.gist = " ".join(row.thought[-_GIST_CHARS:].split())
                 return self._step
-            case events.Consulted():
-                row = self._row()
-                row.found = "\n".join(filter(None, (row.found, event.words)))
-                return self._step
-            case events.Decided():
-                return self._decided(event)
-            case events.ApprovalAsked(_, target, reason):
-                row = self._row()
-                self._show_action(row, target, event.index, event.aim)
-                row.mark = "asking"
-                row.approval = "\n".join(filter(None, (row.approval, f"asked because {reason}")))
-                row.about, row.spot = event.aim.box, event.aim.field
-                self._asked = self.elapsed
-                view.state, view.stage = "asking", reason
-                return self._step
-            case events.ApprovalGiven():
-                return self._given(event)
-            case events.Dropped():
-                return self._dropped(event)
-            case events.Acted():
-                return self._acted(event)
             case events.StepFinished():
-                return self._step_finished(event)
+                index, row = self._update(step), self._row()
+                row.seconds, self._step = self.elapsed - row.began, None
+                return index
+            case events.Observed():
+                view.step, self._streamed = event.step, ""
+                self._step = self._add(Row(event.step, "thinking", "thinking", self.elapsed))
+                return self._update(step, "thinking")
+            case events.Consulted():
+                return self._update(step, "acting")
+            case events.Decided():
+                view.tokens += (event.usage.prompt or 0) + (event.usage.completion or 0)
+                return self._update(step, "acting")
+            case events.ApprovalAsked():
+                self._asked = self.elapsed
+                view.state, view.stage = "asking", event.reason
+                return self._update(step, "asking", event.index)
+            case events.ApprovalGiven():
+                self._row().began += self.elapsed - self._asked  # the person's time is not the step's
+                self._runs_on()
+                return self._update(step, "acting", event.index)
+            case events.Acted() | events.Dropped():
+                return self._update(step, "acting", event.index)
             case events.Paused(_, reason):
                 view.state, view.stage = "paused", reason
                 return self._between(f"paused, because {reason}")
@@ -148,93 +146,13 @@ class Translator:
     def _between(self, words: str, failed: bool = False) -> int:
         return self._add(Row(None, "failed" if failed else "note", " ".join(words.split()), self.elapsed, 0.0))
 
-    def _observed(self, event: events.Observed) -> int:
-        view = self.view
-        view.step = event.step
-        row = Row(event.step, "thinking", "thinking", self.elapsed, viewport=event.viewport)
-        if (image := event.image) is not None:
-            suffix = "jpg" if image.format == "jpeg" else image.format
-            if view.bundle is not None and (path := view.bundle / "screens" / f"{event.step:04d}.{suffix}").is_file():
-                row.image = path
-            else:
-                row.data = image.data
-        row.milliseconds = dict(event.milliseconds)
-        self._step, self._actions, self._streamed = self._add(row), [], ""
-        return self._step
-
-    def _decided(self, event: events.Decided) -> int | None:
-        row = self._row()
-        row.thought, row.gist = event.thought, ""
-        row.found = "\n".join(filter(None, (decider_words(event.by), row.found)))
-        row.answers.append(event.raw)
-        usage, (prompt, completion, cached) = event.usage, row.tokens
-        row.tokens = (_sum(prompt, usage.prompt), _sum(completion, usage.completion), _sum(cached, usage.cached))
-        self.view.tokens += (usage.prompt or 0) + (usage.completion or 0)
-        for name, value in event.milliseconds.items():
-            row.milliseconds[name] = row.milliseconds.get(name, 0.0) + value
-        if event.failure is not None:
-            row.words = f"the answer cannot be used: {event.failure.message}"
-            row.outcome = event.failure.message
-        elif event.target is not None:
-            self._actions = [unplaced(target) for target in event.targets]
-            row.mark, row.words, row.target = "acting", "; ".join(self._actions), event.target
-            row.gist = gist(event.thought, event.target)
-            row.outcome = ""
-        return self._step
-
-    def _given(self, event: events.ApprovalGiven) -> int | None:
-        row = self._row()
-        row.began += self.elapsed - self._asked  # the person's time is not the step's
-        row.mark = "acting"
-        row.deed = deed(event.answer, event.by, event.note) or row.deed
-        if event.instead is None:
-            row.approval += f": {answer_words(event.answer, event.by, event.note)}"
-        else:  # the recorded reasons belong to the action that the model proposed
-            row.proposed = "; ".join(filter(None, (row.proposed, *self._actions[event.index : event.index + 1])))
-            changed = self._show_action(row, event.instead, event.index, event.instead_aim)
-            row.approval += f"\n{change_words(changed, event.by, event.instead_reason, event.note)}"
-        self._runs_on()
-        return self._step
-
-    def _acted(self, event: events.Acted) -> int | None:
-        row = self._row()
-        row.milliseconds["act"] = row.milliseconds.get("act", 0.0) + event.milliseconds
-        row.about, row.spot = event.aim.box, event.aim.field
-        words = self._show_action(row, event.target, event.index, event.aim)
-        hit = " → ".join(element.words for element in event.elements)
-        row.hit = "; ".join(filter(None, (row.hit, hit)))
-        if event.error is not None:
-            row.mark, row.outcome = "failed", event.error
-        elif event.index + 1 >= len(self._actions):  # the last one of the step
-            row.mark = "dry" if event.dry_run else "done"
-            row.outcome = "" if event.detail == words else event.detail
-        return self._step
-
-    def _dropped(self, event: events.Dropped) -> int | None:
-        row = self._row()
-        if event.why != "left out":  # "left out" adds nothing to the action before it
-            row.mark = "skipped" if event.why == "overtaken" else event.why
-            row.outcome = WORDS[event.why]
-        return self._step
-
-    def _show_action(self, row: Row, action: Action[DesktopPoint], index: int, aim: Aim) -> str:
-        """Put an action in its place among the actions of the step. Return its words."""
-        words = named(action, aim)
-        self._actions[index : index + 1] = [words]
-        row.target, row.words = action, "; ".join(self._actions)
-        return words
-
-    def _step_finished(self, event: events.StepFinished) -> int | None:
-        row = self._row()
-        row.seconds = self.elapsed - row.began
-        row.note = event.note or ""
-        row.milliseconds |= event.milliseconds
-        if event.reply:
-            row.outcome = event.reply
-        if row.mark in ("acting", "thinking", "asking"):
-            row.mark = "failed" if isinstance(row.target, Finish) and not row.target.success else "done"
-        index, self._step = self._step, None
-        return index
+    def _update(self, step: Mapping[str, Any], under_way: Mark | None = None, current: int = -1) -> int:
+        """Show the step under way as it is recorded, in its row, which widgets hold. Return the row's index."""
+        row, made = self._row(), row_of(StepRecord.model_validate(step), self.view.bundle, under_way, current)
+        kept = {"began": row.began, "seconds": None, "thought": made.thought or row.thought}
+        for name in Row.__slots__:
+            setattr(row, name, kept.get(name, getattr(made, name)))
+        return self._step or 0
 
     def _finished(self, event: events.RunFinished) -> int | None:
         view = self.view
@@ -254,7 +172,3 @@ def spoken(answer: str) -> str:
     """The thought in an unfinished answer, without tags and without the call."""
     call = _CALL.search(answer)
     return _TAG.sub("", answer if call is None else answer[: call.start()]).strip()
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other

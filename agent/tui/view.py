@@ -49,7 +49,6 @@ class Row:
     about: Region | None = None  # the region of the window that an action goes to
     spot: Region | None = None  # the field that gets what is typed
     image: Path | None = None  # the screenshot's file
-    data: bytes | None = None  # the screenshot itself, if no file is known
     found: str = ""  # which other model decided, and how its places were found, a line each
     hit: str = ""  # what the action hit on the screen, if known
     earlier: bool = False  # a run before this one, of the same session

@@ -123,10 +123,12 @@ def test_the_report_calls_a_skip_a_skip(ran: Any) -> None:
 
 def test_a_recorded_run_looks_like_the_one_that_was_watched(ran: Any) -> None:
     events, path, _ = ran
-    watched = RunView()
+    watched, recorder = RunView(), Recorder(path.parent / "again", "rename it")
     translator = Translator(watched, lambda: 0.0)
     for event in events:
-        translator.apply(event)
+        recorder.handle(event)
+        translator.apply(event, recorder.latest)
+    recorder.close()
     opened = view_of(read_bundle(path))
     for view in (watched, opened):
         assert [row.mark for row in view.rows] == ["done", "done", "skipped", "told", "refused", "done"]

@@ -183,15 +183,16 @@ async def test_a_run_of_two_models_replays_each_step_in_its_own_family(tmp_path:
     assert replayed[2].target == TypeText("from the other family")
 
 
-async def test_a_person_reads_who_takes_over_and_who_decided() -> None:
-    out = StringIO()
+async def test_a_person_reads_who_takes_over_and_who_decided(tmp_path: Path) -> None:
+    out, recorder = StringIO(), Recorder(tmp_path, "do the task")
     printer = PlainPrinter(out)
     view = RunView()
     translator = Translator(view, lambda: 0.0)
 
     def show(event: Event) -> None:
         printer.handle(event)
-        translator.apply(event)
+        recorder.handle(event)
+        translator.apply(event, recorder.latest)
 
     person = FakePerson(permits=[True])
     await go([GIVE_UP, OVER], [OTHER], far=True, leaving={"screenshots": "ask"}, person=person, steps=1, watch=show)

@@ -17,6 +17,7 @@ from agent.core.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Vie
 from agent.events import run_events as events
 from agent.families.base import Call
 from agent.options import RunOptions
+from agent.record.bundle import Recorder
 from agent.safety.naming import aim_of
 from agent.safety.policy import Approval, Question
 from agent.screen.encode import EncodedImage, encode
@@ -44,7 +45,7 @@ class FakeConductor:
     def __init__(self) -> None:
         self.run: Run | None = None
         self.status: int | None = None
-        self.recorder = None
+        self.recorder: Recorder | None = None
         self.started: list[str] = []
         self.stopped: list[str] = []
 
@@ -80,8 +81,8 @@ class Bench:
         self.clock = Clock()
         self.conductor = FakeConductor()
         self.answers: list[Approval] = []
-        self.bundle = folder / "bundle"
-        (self.bundle / "screens").mkdir(parents=True)
+        self.conductor.recorder = Recorder(folder / "recorded", INSTRUCTION)
+        self.bundle = self.conductor.recorder.path
 
     def app(self, instruction: str | None = INSTRUCTION, **options: Any) -> MaiApp:
         values = {"instruction": instruction, "dry_run": False, "sandbox": True, "runs": self.folder / "runs"}
@@ -108,6 +109,8 @@ class Bench:
         while pilot.app._options.instruction and not self.conductor.started:  # type: ignore[attr-defined]
             await pilot.pause(0.01)
         for report in reports:
+            if isinstance(report, events.Event):
+                self.conductor.recorder.handle(report)
             pilot.app.report(report)  # type: ignore[attr-defined]
         await pilot.pause()
         await pilot.pause()

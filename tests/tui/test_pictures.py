@@ -1,8 +1,8 @@
 """Pictures in the terminal: the characters and sixels that they are made of, and what is shown of a screenshot."""
 
-import io
 import os
 import re
+import tempfile
 import threading
 from pathlib import Path
 from typing import get_args
@@ -17,7 +17,6 @@ from stubs.terminal import Bench, run_screen, shown
 
 from agent.core.actions import Click, Drag, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.screen.encode import encode
 from agent.tui.pictures import terminal
 from agent.tui.pictures.crop import Shot, picture
 from agent.tui.pictures.images import GREYS, PARTS, CellImage, Sixels, SixelStrip, characters, drawn
@@ -202,9 +201,9 @@ def test_a_line_of_sixels_leaves_the_cursor_behind_it() -> None:
 
 
 def a_row(**values: object) -> Row:
-    buffer = io.BytesIO()
-    Image.new("RGB", (960, 540), (200, 200, 200)).save(buffer, "PNG")
-    return Row(1, "asking", "x", viewport=SCREEN, data=buffer.getvalue(), **values)  # type: ignore[arg-type]
+    file = Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"])) / "shot.png"
+    Image.new("RGB", (960, 540), (200, 200, 200)).save(file)
+    return Row(1, "asking", "x", viewport=SCREEN, image=file, **values)  # type: ignore[arg-type]
 
 
 def test_a_crop_lies_around_the_target_and_says_where_it_is() -> None:
@@ -244,11 +243,12 @@ def test_in_a_large_field_the_last_line_that_is_written_is_in_sight() -> None:
     page = Image.new("RGB", (960, 540), (250, 250, 250))
     page.paste((20, 20, 20), (110, 420, 200, 432))
     row = a_row(target=TypeText("hello"), about=Region(100, 60, 700, 460), spot=Region(100, 90, 700, 430))
-    row.data = encode(page, "png", 85).data
+    assert row.image is not None
+    page.save(row.image)
     shot = picture(row, 2.0, whole=False, across=200)
     assert shot is not None and shot.image.size == (200, 100)
     assert shot.image.convert("L").getextrema()[0] < 60
-    row.data = encode(Image.new("RGB", (960, 540), (250, 250, 250)), "png", 85).data
+    Image.new("RGB", (960, 540), (250, 250, 250)).save(row.image)
     empty = picture(row, 2.0, whole=False, across=200)
     assert empty is not None and empty.field == (12, 66 - 30, 200, 100)  # from the title on
 

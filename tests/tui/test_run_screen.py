@@ -201,9 +201,8 @@ async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench:
         assert row.words == "click …; type “hello”"
         await bench.feed(pilot, events.Acted(1, CLICK, True, False, "", None, 3.0))
         assert (row.mark, row.target) == ("acting", CLICK)
-        await bench.feed(pilot, events.Acted(1, TypeText("hi"), True, False, "", None, 4.0, index=1))
-        assert (row.mark, row.words) == ("done", f"{describe(CLICK)}; type “hi”")
-        assert row.milliseconds["act"] == 7.0
+        await bench.feed(pilot, events.Acted(1, TypeText("hello"), True, False, "", None, 4.0, index=1))
+        assert (row.mark, row.words) == ("done", f"{describe(CLICK)}; type “hello”")
 
 
 async def test_the_page_before_the_first_run_says_what_there_is_and_offers_a_sandbox_where_no_desktop_is(

@@ -1,6 +1,5 @@
 """The part of a screenshot that an action is about, and where in it the action goes."""
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,8 +53,10 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP) -> Shot |
     """
     from PIL import Image
 
+    if row.image is None:
+        return None
     try:
-        shown = Image.open(row.image if row.image is not None else io.BytesIO(row.data or b"")).convert("RGB")
+        shown = Image.open(row.image).convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
     viewport = row.viewport

@@ -79,7 +79,7 @@ class Picture(Container):
 
     def _show(self) -> None:
         row, (width, height) = self._row, self.size
-        unseen = row is None or (row.image is None and row.data is None) or not pictures_wanted()
+        unseen = row is None or row.image is None or not pictures_wanted()
         if row is None or unseen or width < LEAST[0] or height < LEAST[1]:
             self._show_shot(None)
             return

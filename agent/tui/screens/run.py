@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import work
 from textual.app import ComposeResult
@@ -148,7 +148,8 @@ class RunScreen(AnsweringScreen):
         self._leave_line()
         self.show_status()
 
-    def take(self, report: "Report") -> None:
+    def take(self, report: "Report", step: dict[str, Any]) -> None:
+        """Process a report. `step` is the step that an event belongs to, as it is recorded."""
         from agent.events.run_events import ModelDelta, StepFinished
 
         translator = self._translator
@@ -179,10 +180,10 @@ class RunScreen(AnsweringScreen):
                 if not self.view.active:  # the next one may have been started meanwhile
                     self._invite()
             case ModelDelta():  # many per second
-                self._stale = translator.apply(report)
+                self._stale = translator.apply(report, step)
                 return
             case _:
-                self._changed(translator.apply(report), finished=isinstance(report, StepFinished))
+                self._changed(translator.apply(report, step), finished=isinstance(report, StepFinished))
         self.show_status()
 
     def _tell_stop_key(self) -> None:
