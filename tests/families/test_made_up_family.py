@@ -52,7 +52,7 @@ from agent.families.base import Call, Family, ParseFailure, decide
 from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.text_family import in_turn
 from agent.families.shared.points import grid_of
-from agent.families.shared.answer_parts import tool_calls
+from agent.families.shared.answer_parts import tagged_calls, take_apart
 from agent.model.request import Message, TextPart
 from agent.model.request import ChatRequest
 from foundation.chat_stream import ToolCall
@@ -82,7 +82,9 @@ class MadeUp(Family):
         return "\\n".join([thought, *(f">> {call.arguments['action']}" for call in calls)])
 
     def parse(self, answer, sent):
-        calls = _lines(answer.content) if ">>" in answer.content else tool_calls(answer)
+        parts = take_apart(answer)
+        calls = _lines(answer.content) if ">>" in answer.content else parts.calls or tagged_calls(parts.text)
+        calls = calls or ParseFailure("no_action", "there is no call")
         words = Vocabulary(grid_of(family_data(self.facts.name)["grid"]["navigation"], sent))
         return decide(answer.reasoning or answer.content.partition(">>")[0].strip(), calls,
                       lambda call: read_call(call, words))

@@ -10,13 +10,14 @@ from typing import Any
 from agent.evals.grounding import OF_ONE, WITHOUT_ANSWER
 from agent.evals.tasks.report import TaskVerdict
 from agent.families.base import ParseFailure
-from agent.families.shared.answer_parts import as_text, split_thought
+from agent.families.shared.answer_parts import as_text, take_apart
 from agent.families.shared.lenient_json import first_object
 from agent.model.asking import ModelClient
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, ImagePart, Message, Sampling, TextPart
 from agent.record.read import Bundle, read_bundle
 from agent.screen.encode import encode, open_foreign
+from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 from foundation.files import JsonLines, read_lines
 
@@ -96,7 +97,6 @@ def _request(say: str, bundle: Bundle) -> ChatRequest:
 
 def _says(answer: str) -> bool | None:
     """Return whether the answer says that the task is done; None if it says neither."""
-    _, rest = split_thought(answer)
-    found = ParseFailure("empty", "") if rest is None else first_object(rest, closed=False)
+    found = first_object(take_apart(Answer(answer)).text, closed=False)
     says = None if isinstance(found, ParseFailure) else found[0].get("done")
     return says if isinstance(says, bool) else None

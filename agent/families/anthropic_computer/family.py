@@ -6,14 +6,10 @@ from typing import Any
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
-from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action, whole
-from agent.families.shared.peer_family import LOOK, ComputerTools
+from agent.families.shared.computer_use import Vocabulary, read_action, whole
+from agent.families.shared.own_names import said
+from agent.families.shared.peer_family import ComputerTools
 
-#: All actions of all versions of the tool. In the toolset, each action is a separate tool.
-_ACTIONS = frozenset(
-    [*CLICKS.keys() - {"click"}, "key", "type", "mouse_move", "left_click_drag", "screenshot", "cursor_position",
-     "scroll", "wait", "hold_key", "left_mouse_down", "left_mouse_up", "zoom"]
-)  # fmt: skip
 _THINKING = ("thinking", "redacted_thinking")
 _MOST_REPEATS = 50
 
@@ -54,26 +50,13 @@ class AnthropicComputer(ComputerTools):
 
     def is_computer(self, call: Call) -> bool:
         """Return whether a call is of the tool, or of a tool in the toolset."""
-        return super().is_computer(call) or call.name in _ACTIONS
+        return super().is_computer(call) or call.name in self.data["calls"]
 
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
         """Return the actions of a call; several if it repeats one."""
-        arguments = dict(call.arguments)
-        name = arguments.setdefault("action", call.name) if call.name in _ACTIONS else arguments.get("action")
-        if not isinstance(name, str) or name not in _ACTIONS:
-            raise ArgumentError("unknown_action", f"there is no action {str(name)[:40]!r}")
-        match name:
-            case "screenshot":
-                return [LOOK]
-            case "cursor_position" | "zoom":
-                raise ArgumentError("unknown_action", f"{name} is not available here: look at the screenshot")
-            case "scroll":
-                turn = {"direction": arguments.get("scroll_direction"), "amount": arguments.get("scroll_amount")}
-                return [read_action(arguments | turn, words)]
-            case "left_click_drag":
-                return [read_action({**arguments, "action": "drag"}, words)]
-            case "left_mouse_down" | "left_mouse_up":
-                return [read_action({"action": name}, words)]
-            case "key":
-                return [read_action(arguments, words)] * whole(arguments.get("repeat"), "repeat", _MOST_REPEATS)
-        return [read_action(arguments, words)]
+        name = call.name if call.name in words.calls else call.arguments.get("action")
+        if name in ("cursor_position", "zoom"):
+            raise ArgumentError("unknown_action", f"{name} is not available here: look at the screenshot")
+        arguments = said(Call(str(name), call.arguments), words)
+        times = whole(arguments.pop("repeat", None), "repeat", _MOST_REPEATS)
+        return [read_action(arguments, words)] * times

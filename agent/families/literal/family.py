@@ -5,22 +5,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.core.actions import Action, Finish
-from agent.core.geometry import GridPoint, Size
-from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest, decide
-from agent.families.shared.answer_parts import as_text, json_call, split_thought
+from typing_extensions import override
+
+from agent.core.actions import Finish
+from agent.families.base import Acts, Call, PromptRequest
 from agent.families.shared.computer_use import Vocabulary, read_call
-from agent.families.shared.lenient_json import clean_text
-from agent.families.shared.points import grid_of
-from agent.families.shared.text_family import answered
+from agent.families.shared.text_family import TextFamily, answered
 from agent.model.request import ChatRequest, ImagePart, Message
-from foundation.chat_stream import Answer
 
 #: Function name in the engine's calls.
 FUNCTION = "computer_use"
 
 
-class LiteralFamily(Family):
+class LiteralFamily(TextFamily):
     """The format of the literal engine: the typed request itself, with a chat that only people read.
 
     Its option "environ" has the environment variables that name the applications' desktop and language; with "asks",
@@ -39,13 +36,15 @@ class LiteralFamily(Family):
         """Return the call as the engine writes it."""
         return render(thought, calls[0])
 
-    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """Parse an answer of one action."""
-        words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
-        thought, rest = split_thought(clean_text(as_text(answer)))
-        if rest is None:
-            return ParseFailure("truncated", "the answer ends inside the thinking", thought)
-        return decide(thought, json_call(rest, FUNCTION), lambda call: _read(call, words), most=1)
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        """Return the action of a call; a `Finish` with its evidence."""
+        action = read_call(call, words)
+        if not isinstance(action, Finish):
+            return action
+        verified = call.arguments.get("verified")
+        known = verified if isinstance(verified, bool) else None
+        return replace(action, evidence=_texts(call, "evidence"), verified=known, already=_texts(call, "already"))
 
 
 def render(thought: str, call: Call) -> str:
@@ -53,16 +52,6 @@ def render(thought: str, call: Call) -> str:
     written = json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
     shown = thought.replace("<", "‹").replace(">", "›")  # text from the screen must not close the tag
     return f"<thinking>\n{shown}\n</thinking>\n<tool_call>\n{written}\n</tool_call>"
-
-
-def _read(call: Call, words: Vocabulary) -> Action[GridPoint]:
-    """Return the action of a call; a `Finish` with its evidence."""
-    action = read_call(call, words)
-    if not isinstance(action, Finish):
-        return action
-    verified = call.arguments.get("verified")
-    return replace(action, evidence=_texts(call, "evidence"), verified=verified if isinstance(verified, bool) else None,
-                   already=_texts(call, "already"))  # fmt: skip
 
 
 def _texts(call: Call, name: str) -> tuple[str, ...]:

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from agent.core.actions import Action, Click, PressKeys
+from agent.core.actions import Action, PressKeys
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PromptRequest
 from agent.families.shared.computer_use import Vocabulary, read_action
-from agent.families.shared.peer_family import LOOK, ComputerTools, wheel
+from agent.families.shared.own_names import said
+from agent.families.shared.peer_family import LOOK, ComputerTools
 
 _MOST_ACTIONS = 50
 _CHECKS = "pending_safety_checks"
@@ -45,48 +46,17 @@ class OpenAiComputer(ComputerTools):
         return [action for each in written for action in self._one(each, words)]
 
     def _one(self, action: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        kind = action.get("type")
-        point = {"coordinate": {"x": action.get("x"), "y": action.get("y")}}
-        held = {"modifiers": action["keys"]} if action.get("keys") else {}
-        match kind:
-            case "click" | "double_click":
-                return [self._click(kind, action, point | held, words)]
-            case "move":
-                return [read_action({"action": "move", **point}, words)]
-            case "drag":
-                return _drag(action, held, words)
-            case "scroll":
-                return _scroll(action, point, words)
-            case "type":
-                return [read_action({"action": "type", "text": action.get("text")}, words)]
-            case "keypress":
-                return [read_action({"action": "key", "keys": action.get("keys")}, words)]
-            case "wait":
-                return [read_action({"action": "wait"}, words)]
-            case "screenshot":
-                return [LOOK]
-        raise ArgumentError("unknown_action", f"there is no action {str(kind)[:40]!r}")
-
-    def _click(
-        self, kind: str, action: Mapping[str, Any], target: Mapping[str, Any], words: Vocabulary
-    ) -> Action[GridPoint]:
-        button = str(action.get("button") or "left")
-        if button in self.data["chords"]:
-            return PressKeys(tuple(self.data["chords"][button]))
-        if button not in self.data["buttons"]:
-            raise ArgumentError("bad_argument", f"there is no mouse button {button[:20]!r}")
-        read = read_action({"action": "click", "button": self.data["buttons"][button], **target}, words)
-        assert isinstance(read, Click)
-        return Click(read.point, read.button, 2, read.held) if kind == "double_click" else read
-
-
-def _drag(action: Mapping[str, Any], held: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
-    """Drag straight from the first point of the path to the last."""
-    path = action.get("path")
-    if not isinstance(path, list) or len(path) < 2:
-        raise ArgumentError("bad_argument", 'a drag needs a "path" of two points or more')
-    ends = {"start_coordinate": path[0], "end_coordinate": path[-1]}
-    return [read_action({"action": "drag", **ends, **held}, words)]
+        kind, path, button = str(action.get("type")), action.get("path"), str(action.get("button") or "left")
+        if kind == "scroll":
+            return _scroll(action, {axis: action.get(axis) for axis in "xy"}, words)
+        if kind == "click" and button in self.data["chords"]:
+            return [PressKeys(tuple(self.data["chords"][button]))]
+        given = {**action, "button": self.data["buttons"].get(button, button)}
+        if kind == "drag":  # straight from the first point of the path to the last
+            if not isinstance(path, list) or len(path) < 2:
+                raise ArgumentError("bad_argument", 'a drag needs a "path" of two points or more')
+            given |= {"start_coordinate": path[0], "end_coordinate": path[-1]}
+        return [read_action(said(Call(kind, given), words), words)]
 
 
 def _scroll(action: Mapping[str, Any], point: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
@@ -97,7 +67,8 @@ def _scroll(action: Mapping[str, Any], point: Mapping[str, Any], words: Vocabula
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not isfinite(amount):
             raise ArgumentError("bad_argument", f'"{name}" must be a number')
         if amount:
-            found.append(wheel(forward if amount > 0 else back, abs(amount), point, words, action.get("keys")))
+            turn = {"action": "scroll", "direction": forward if amount > 0 else back, "pixels": abs(amount)}
+            found.append(read_action({**turn, **point, "modifiers": action.get("keys")}, words))
     return found or [LOOK]
 
 

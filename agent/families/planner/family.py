@@ -8,11 +8,11 @@ from typing import Any
 from agent.core import actions
 from agent.core.actions import Action
 from agent.core.geometry import Grid, NamedPoint, Size
-from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, Plan, PromptRequest
+from agent.families.base import ArgumentError, Call, Decision, ParseFailure, Plan, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
 from agent.families.shared.lenient_json import first_object
-from agent.families.shared.text_family import answered, in_turn
+from agent.families.shared.text_family import Read, TextFamily, answered, in_turn
 from agent.model.request import ChatRequest, Message
 from foundation.chat_stream import Answer
 
@@ -21,7 +21,7 @@ _PLACES = ("target", "to", "element")
 _LONGEST = 300
 
 
-class Planner(Family):
+class Planner(TextFamily):
     """A family whose answers name places in words (`plan`). Answers without a place are ordinary decisions."""
 
     def __init__(self, name: str) -> None:
@@ -43,15 +43,15 @@ class Planner(Family):
 
     def plan(self, answer: Answer) -> Plan | ParseFailure:
         """Parse the plan in an answer. Any input is allowed, as in `parse`."""
-        parts = take_apart(answer)
-        thought, call = parts.thought, _call(parts)
-        if isinstance(call, ParseFailure):
-            return call
+        thought, calls, _ = self.calls_in(take_apart(answer))
+        if isinstance(calls, ParseFailure):
+            return replace(calls, thought=thought)
+        call = calls[0]
         arguments = {key: value for key, value in call.arguments.items() if key != "thought"}
         own = call.arguments.get("thought")
         thought = f"{thought}\n{own}" if thought and isinstance(own, str) else thought or str(own or "")
         try:
-            return Plan(thought.strip(), (self._action(arguments),), (Call(call.name, arguments),))
+            return Plan(thought.strip(), (self._action(arguments),), (Call("act", arguments),))
         except ArgumentError as error:
             return ParseFailure(error.kind, str(error), thought.strip())
 
@@ -63,6 +63,18 @@ class Planner(Family):
         if any(actions.points_of(action) for action in plan.actions):
             return ParseFailure("no_action", "it names a place, and no grounder is there to find it", plan.thought)
         return Decision(plan.thought, plan.actions, plan.calls)  # type: ignore[arg-type]  # they have no points
+
+    def read_text(self, parts: AnswerParts) -> Read:
+        """Parse the JSON object in an answer."""
+        found = first_object(parts.text, closed=False)
+        if isinstance(found, ParseFailure):
+            return parts.thought, found, None
+        value, rest = found
+        if parts.swallowed and "{" in rest:
+            raise ArgumentError("ambiguous", "there are several objects in the reasoning, and no answer")
+        if isinstance(value.get("arguments"), dict):
+            value = {**value["arguments"], "thought": value.get("thought", "")}
+        return parts.thought, [Call("act", value)], None
 
     def _action(self, arguments: Mapping[str, Any]) -> Action[NamedPoint]:
         """Return the action, with places still in words. Raises ArgumentError."""
@@ -83,27 +95,6 @@ class Planner(Family):
             raise ArgumentError("unknown_action", f"there is no action {name[:40]!r}")
         action: Action[NamedPoint] = read
         return action
-
-
-def _call(parts: AnswerParts) -> Call | ParseFailure:
-    """Return the call of an answer: the first that the server parsed, or the JSON object in the text."""
-    if isinstance(parts.calls, ParseFailure):
-        return parts.calls
-    if parts.calls:
-        return Call("act", dict(parts.calls[0].arguments))
-    if parts.cut:
-        return ParseFailure("truncated", "the answer ends inside the thinking", parts.thought)
-    if not parts.text.strip():
-        return ParseFailure("empty", "the answer is empty", parts.thought)
-    found = first_object(parts.text, closed=False)
-    if isinstance(found, ParseFailure):
-        return replace(found, thought=parts.thought)
-    value, rest = found
-    if parts.swallowed and "{" in rest:
-        return ParseFailure("ambiguous", "there are several objects in the reasoning, and no answer")
-    if isinstance(value.get("arguments"), dict):
-        value = {**value["arguments"], "thought": value.get("thought", "")}
-    return Call("act", value)
 
 
 def _place(arguments: Mapping[str, Any], name: str = "target") -> NamedPoint:

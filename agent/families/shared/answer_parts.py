@@ -79,9 +79,12 @@ _NONE = "there is no tool call in the answer"
 
 def in_json(text: str, function: str, *, several: bool = False) -> tuple[str, list[Call] | ParseFailure]:
     """Return what precedes the calls in a text, and the calls, as JSON in <tool_call> tags; see `json_call`."""
-    before, rest = split_thought(text)
-    if rest is None:
+    call = _call_tag(text) or _BRACE.search(text)
+    before, rest = (text[: call.start()], text[call.start() :]) if call else (text, "")
+    if THINKING.search(before) and not _CLOSE.search(before):
         return before, ParseFailure("truncated", "the answer ends inside the thinking")
+    before = _CLOSE.sub("", THINKING.sub("", before)).strip().strip('"')
+    before = before.removesuffix("```json").removesuffix("```").strip()
     return before, json_call(rest, function, several=several)
 
 
@@ -104,8 +107,6 @@ def calls_in(parts: AnswerParts, function: str, read: ReadText = in_json) -> tup
     return before, [named(call, function) for call in calls]
 
 
-_THINK_CLOSE = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)
-_THINK_OPEN = re.compile(r"<\s*think(?:ing)?\s*>", re.IGNORECASE)
 _BRACE = re.compile("[{｛]")
 _CALL_OPEN = re.compile(r"<\s*tool_call\s*>(?:\s*<\s*tool_call\s*>)*", re.IGNORECASE)
 _CALL_CLOSE = re.compile(r"<\s*/\s*tool_call\s*>?", re.IGNORECASE)
@@ -122,27 +123,6 @@ def json_call(rest: str, function: str, *, several: bool = False) -> list[Call] 
         return [_as_call(first, function), *_further(more, first, function, several=several)]
     except ArgumentError as error:
         return ParseFailure(error.kind, str(error))
-
-
-def split_thought(text: str) -> tuple[str, str | None]:
-    """Return the reasoning, and the text that may contain the call; None if the reasoning has no end.
-
-    The reasoning ends at the first closing tag, as in the published client, so that a call which it only mentions is
-    never carried out.
-    """
-    closing = _THINK_CLOSE.search(text)
-    rest: str | None
-    if closing:
-        before, rest = text[: closing.start()], text[closing.end() :]
-    else:
-        call = _call_tag(text) or _BRACE.search(text)
-        cut = call.start() if call else len(text)
-        before, rest = text[:cut], text[cut:]
-    opening = _THINK_OPEN.search(before)
-    if opening and not closing:
-        rest = None
-    thought = before[opening.end() :] if opening else before
-    return thought.strip().strip('"').removesuffix("```json").removesuffix("```").strip(), rest
 
 
 def _call_tag(text: str) -> re.Match[str] | None:
@@ -244,24 +224,6 @@ def named(call: Call, function: str) -> Call:
     return Call(plain[:200], call.arguments, call.id)
 
 
-_TAG = re.compile(r"<tool_call>\s*")
-
-
-def tool_calls(answer: Answer) -> list[Call] | ParseFailure:
-    """Return the calls of an answer, in order: those that the server parsed, or those tagged in the text."""
-    if answer.tool_calls:
-        read = read_tool_calls(answer.tool_calls)
-        return read if isinstance(read, ParseFailure) else list(read)
-    _, rest = split_thought(clean_text(answer.content))
-    if rest is None:
-        return ParseFailure("truncated", "the answer ends inside the thinking")
-    try:
-        calls = [_written(piece) for piece in _TAG.split(rest)[1:]]
-    except ArgumentError as error:
-        return ParseFailure(error.kind, str(error))
-    return calls or ParseFailure("no_action", "there is no tool call in the answer")
-
-
 def read_tool_calls(calls: Sequence[ToolCall]) -> tuple[Call, ...] | ParseFailure:
     """Return calls that the server parsed, in order; a failure if one of them cannot be used."""
     try:
@@ -295,6 +257,14 @@ def _read(call: ToolCall) -> Call:
     if not name:
         raise ArgumentError("bad_argument", "a tool call has no name")
     return Call(name, _object(call.arguments.strip() or "{}", f"the arguments of {name}"), clean_text(call.id))
+
+
+def tagged_calls(text: str) -> list[Call] | ParseFailure:
+    """Return the calls in a text, each after a <tool_call> tag, with their names unchanged."""
+    try:
+        return [_written(piece) for piece in text.split("<tool_call>")[1:]]
+    except ArgumentError as error:
+        return ParseFailure(error.kind, str(error))
 
 
 def _written(piece: str) -> Call:

@@ -85,11 +85,10 @@ def read_code_call(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
     if name not in _NAMES["actions"]:
         raise ArgumentError("unknown_action", f"there is no function {call.name[:40]!r}")
     values = {_NAMES["arguments"].get(key, key): value for key, value in call.arguments.items() if value is not None}
-    times, point = _times(name, values), _point(values)
-    clicks = values.pop("clicks", 0)
+    times, clicks = _times(name, values), values.pop("clicks", 0)
     if name in ("scroll", "vscroll", "hscroll"):
-        point["direction"], point["amount"] = _wheel(name, clicks)
-    arguments = {**_NAMES["actions"][name], **values, **point}
+        values["direction"], values["amount"] = _wheel(name, clicks)
+    arguments = {**_NAMES["actions"][name], **values}
     if name == "press" and isinstance(arguments.get("keys"), list):  # pressed one after another, not together
         keys = [read_action({**arguments, "keys": key}, words) for key in arguments["keys"][:_MOST_PRESSES]]
         return keys * times
@@ -107,18 +106,6 @@ def _times(name: str, values: dict[str, Any]) -> int:
     if isinstance(written, bool) or not isinstance(written, int) or not 1 <= written <= most:
         raise ArgumentError("bad_argument", f"{name} works from once to {most} times")
     return written
-
-
-def _point(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the point of a call, if it has one. Raises ArgumentError: x or y is missing."""
-    x, y = values.pop("x", None), values.pop("y", None)
-    if x is None and y is None:
-        return {}
-    if isinstance(x, list) and y is None:
-        return {"coordinate": x}
-    if x is None or y is None:
-        raise ArgumentError("bad_point", "a point needs x and y")
-    return {"coordinate": [x, y]}
 
 
 def _wheel(name: str, clicks: Any) -> tuple[str, float]:

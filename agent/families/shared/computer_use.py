@@ -27,11 +27,8 @@ _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_
 #: The function names under which models call actions.
 FUNCTIONS = frozenset(_WORDS["functions"])
 
-#: Clicks by their common names, with button and count.
-CLICKS: Mapping[str, tuple[actions.Button, int]] = {
-    "click": ("left", 1), "left_click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3),
-    "right_click": ("right", 1), "middle_click": ("middle", 1),
-}  # fmt: skip
+#: Clicks by their names, with button and count.
+CLICKS: Mapping[str, tuple[actions.Button, int]] = _WORDS["clicks"]
 
 #: Arguments of a click. Any other argument may be a misnamed point, so that click is not made at the pointer.
 _OF_CLICKS = {"action", "coordinate", "point", "position", "button", "text", "modifiers", "duration", "interval"}
@@ -85,8 +82,22 @@ def read_call(call: Call, words: Vocabulary) -> Action[GridPoint]:
     return actions.CallTool(call.name, dict(call.arguments))
 
 
+def with_point(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments with the two numbers of a point, if they are apart, as one."""
+    if "coordinate" in arguments or (arguments.get("x") is None and arguments.get("y") is None):
+        return arguments
+    rest = {name: value for name, value in arguments.items() if name not in ("x", "y")}
+    x, y = arguments.get("x"), arguments.get("y")
+    if isinstance(x, list) and y is None:
+        return {**rest, "coordinate": x}
+    if x is None or y is None:
+        raise ArgumentError("bad_point", f'"{"x" if x is None else "y"}" of the point is missing')
+    return {**rest, "coordinate": {"x": x, "y": y}}
+
+
 def read_action(arguments: Mapping[str, Any], words: Vocabulary) -> Action[GridPoint]:
     """Return the action of a call's arguments. Raises ArgumentError: it is unknown, or an argument is invalid."""
+    arguments = with_point(arguments)
     written = arguments.get("action")
     if not isinstance(written, str) or not written.strip():
         raise ArgumentError("bad_argument", 'the call has no "action"')

@@ -12,7 +12,7 @@ from typing import Any
 from agent.core.actions import Action, PressKeys
 from agent.core.geometry import GridPoint
 from agent.families.base import Acts, ArgumentError, Call
-from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action, read_call
+from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action, read_call, with_point
 
 #: How many equal calls in a row are plausible: a key may be pressed three times. With more, the model repeats itself.
 MOST_EQUAL = 3
@@ -45,7 +45,10 @@ def said(call: Call, words: Vocabulary) -> dict[str, Any]:
         raise ArgumentError("unknown_action", f"there is no action {call.name[:40]!r}")
     names = {**words.arguments, **means.get("arguments", {})}
     usual = {name: value for name, value in means.items() if name != "arguments"}
-    arguments = {names.get(name, name): value for name, value in call.arguments.items() if value not in (None, "")}
+    given = {names.get(name, name): value for name, value in call.arguments.items() if value is not None}
+    arguments = {name: value for name, value in given.items() if value != "" or name == "text"}
+    for point in [name.removesuffix("_x") for name in arguments if name.endswith("_x")]:  # its two numbers apart
+        arguments[point] = {axis: arguments.pop(f"{point}_{axis}", None) for axis in "xy"}
     return {**usual, **arguments, "action": means["action"]}
 
 
@@ -77,7 +80,7 @@ _TYPING = ("type", "input_text")
 
 def read_typing(call: Call, words: Vocabulary) -> Acts:
     """Return the action of a call; for typing, all its actions in order. Raises ArgumentError."""
-    arguments = call.arguments
+    arguments = with_point(call.arguments)
     name = str(arguments.get("action", "")).strip().lower()
     if call.name not in FUNCTIONS or words.names.get(name, name) not in _TYPING:
         return read_call(call, words)
@@ -87,7 +90,9 @@ def read_typing(call: Call, words: Vocabulary) -> Acts:
     flags = [arguments[key] for key in _REPLACE if key in arguments]
     if any(map(_is_switched_on, flags)) if flags else words.replaces:
         done.append(PressKeys(("ctrl", "a")))
-    done.append(read_action({"action": "type", "text": arguments.get("text", arguments.get("text_value"))}, words))
+    text = arguments.get("text", arguments.get("text_value"))
+    is_emptied = text == "" and any(map(_is_switched_on, flags))  # the call says itself that old text goes
+    done.append(PressKeys(("backspace",)) if is_emptied else read_action({"action": "type", "text": text}, words))
     flags = [arguments[key] for key in _ENTER if key in arguments]
     if _is_switched_on(flags[0]) if flags else words.enters and not str(arguments.get("text")).endswith("\n"):
         done.append(PressKeys(("enter",)))

@@ -17,8 +17,8 @@ from typing_extensions import override
 from agent.core.actions import Action, AskUser, CallTool, Finish, Wait
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.shared.answer_parts import AnswerParts, take_apart, tool_calls
-from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.answer_parts import AnswerParts, tagged_calls, take_apart
+from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.points import grid_of
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
@@ -105,8 +105,7 @@ class ComputerTools(Family):
         thought = parts.thought
         calls: Sequence[Call] | ParseFailure | None = parts.calls
         if calls is None:
-            written = tool_calls(Answer(parts.text))
-            calls = () if isinstance(written, ParseFailure) and written.kind == "no_action" else written
+            calls = tagged_calls(parts.text)
             text = parts.text.partition("<tool_call>")[0].strip() if calls else ""
             thought = "\n".join(filter(None, (thought, text)))
         if answer.finish_reason == "refusal" and not calls:
@@ -130,14 +129,6 @@ class ComputerTools(Family):
             case "give_up":
                 return (Finish(False, _text(call, "reason")),)
         return (CallTool(call.name, dict(call.arguments)),)
-
-
-def wheel(
-    direction: str, pixels: Any, point: Mapping[str, Any], words: Vocabulary, held: Any = None
-) -> Action[GridPoint]:
-    """Return a scroll by `pixels`. Raises ArgumentError."""
-    arguments = {"action": "scroll", "direction": direction, "pixels": pixels, **point}
-    return read_action(arguments | ({"modifiers": held} if held else {}), words)
 
 
 def _without_calls(answer: Answer, parts: AnswerParts, thought: str) -> Decision | ParseFailure:

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from agent.core.keys import UnknownKeyError, chord
 from agent.families.base import ParseFailure
-from agent.families.shared.answer_parts import as_text, split_thought
+from agent.families.shared.answer_parts import take_apart
 from agent.families.shared.lenient_json import first_object
 from agent.literal.goals import QUOTED, Goal, Press, Question, Reading, Sayable, Target
 from agent.literal.language.grammar import check_secrets
@@ -117,7 +117,7 @@ class AskedModel:
         chat = (Message.text("system", system), Message.text("user", text))
         request = ChatRequest(chat, Sampling(), schema=form, template_arguments={"enable_thinking": False})
         done = await self._client.complete(request, on_progress)
-        return endpoint.model or endpoint.host, as_text(done.answer), done.answer.usage
+        return endpoint.model or endpoint.host, take_apart(done.answer).text, done.answer.usage
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -125,8 +125,7 @@ class AskedModel:
 
 
 def _object_in(text: str) -> str:
-    _, rest = split_thought(text)
-    found = ParseFailure("empty", "") if rest is None else first_object(rest, closed=False)
+    found = first_object(text, closed=False)
     if isinstance(found, ParseFailure):
         raise BadReadingError("its answer holds no JSON")
     return json.dumps(found[0], ensure_ascii=False)
