@@ -12,7 +12,6 @@ from typing import Literal
 
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import Desktop
-from agent.desktop.protocol.windows import Windows
 from agent.safety.stop import StopSwitch
 from agent.settings import DesktopKind
 from foundation.errors import EnvironmentLacksError
@@ -56,29 +55,6 @@ def open_desktop(
     from agent.desktop.portable import PortableDesktop
 
     return PortableDesktop(stop, monitor, environ)
-
-
-def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
-    """Open a connection to the windows of this process's desktop, for the calling thread; None if they are unknown.
-
-    `session` is the environment that names the session bus; None for this process's own.
-    """
-    session = os.environ if session is None else session
-    with suppress(EnvironmentLacksError):
-        match _chosen(os.environ, "auto", session):
-            case "x11":
-                from agent.desktop.x11.windows import open_windows as windows_of_display
-
-                return windows_of_display()
-            case "wlroots":
-                from agent.desktop.wlroots.windows import open_windows as windows_of_sway
-
-                return windows_of_sway()
-            case "portal":
-                from agent.desktop.portal.windows import open_described_windows
-
-                return open_described_windows(session)
-    return None
 
 
 def self_test_window(environ: Mapping[str, str]) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from agent.core.geometry import Size
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.factory import open_windows
 from agent.desktop.programs import marked
+from agent.desktop.x11.windows import open_windows
 from agent.safety.stop import StopSwitch
 from agent.sandbox import desktop
 from agent.sandbox.desktop import SandboxSpec, find_sandboxes, reap_sandboxes, start_sandbox, stop_sandbox

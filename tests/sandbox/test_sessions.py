@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from agent.core.geometry import Size
-from agent.desktop.factory import open_desktop, open_windows
+from agent.desktop.factory import open_desktop
 from agent.desktop.programs import marked
 from agent.safety.stop import StopSwitch
 from agent.sandbox import sessions
@@ -42,9 +42,9 @@ def language(request, monkeypatch, tmp_path_factory):
     return request.param
 
 
-def titles(seconds, wanted, environ):
+def titles(seconds, wanted, desktop):
     """The titles of the windows, as soon as the wanted one is there."""
-    windows = open_windows(environ)
+    windows = desktop.open_windows()
     try:
         deadline = time.monotonic() + seconds
         while wanted not in (found := [window.title for window in windows.windows()]) and time.monotonic() < deadline:
@@ -75,9 +75,9 @@ def test_each_kind_shows_its_applications_in_the_language_asked_for(name, langua
         with closing(desktop), closing(desktop.screen):
             while (share := of_colour(load_session(name).wallpaper, desktop)) < 0.8 and time.monotonic() < deadline:
                 time.sleep(0.1)
-        assert share >= 0.8
-        sandbox.start(*command)
-        assert title in titles(30, title, sandbox.environ)
+            assert share >= 0.8
+            sandbox.start(*command)
+            assert title in titles(30, title, desktop)
         processes = marked(sandbox.name)
     finally:
         sandbox.close()

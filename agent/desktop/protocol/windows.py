@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from agent.core.geometry import Region
+from agent.core.geometry import DesktopPoint, Region
 from agent.screen.outline import ShownWindow
 from foundation.errors import EnvironmentLacksError
 
@@ -75,7 +75,8 @@ class Windows(Protocol):
 
     def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
         """Return, for each point, the window whose layer gets a click there; None if there is none."""
-        return [None for _ in points]
+        layers, places = self.layers(), [DesktopPoint(*map(float, point)) for point in points]
+        return [next((one.window.id for one in layers if one.outer.contains(place)), None) for place in places]
 
     def is_ordinary(self, identifier: WindowId) -> bool:
         """Whether a window is shown, and neither a panel nor the desktop itself."""

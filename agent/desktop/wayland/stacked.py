@@ -1,7 +1,6 @@
 """Window queries for compositors that describe all windows at once, answered from positions and stacking order."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.geometry import DesktopPoint, Region, without
@@ -72,14 +71,6 @@ class StackedWindows(Windows):
 
     def layers(self) -> list[Layer]:
         return [one.layer for one in reversed(self.read()) if one.visible]
-
-    def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
-        layers = self.layers()
-
-        def top(point: DesktopPoint) -> WindowId | None:
-            return next((layer.window.id for layer in layers if layer.outer.contains(point)), None)
-
-        return [top(DesktopPoint(*point)) for point in points]
 
     def is_ordinary(self, identifier: WindowId) -> bool:
         found = self._find(identifier)
