@@ -12,14 +12,6 @@ from serverctl.load.client import Endpoint, find_endpoint
 KEY_VARIABLE = "MAI_AGENT_API_KEY"
 
 
-def add_foreign(parser: argparse.ArgumentParser) -> None:
-    """--endpoint and --key: a server that is not ours."""
-    parser.add_argument("--endpoint", metavar="URL", help="a server that somebody else started: 10.0.0.7:8000")
-    parser.add_argument(
-        "--key", "--api-key", dest="api_key", metavar="KEY", help=f"its key (better: in the variable {KEY_VARIABLE})"
-    )
-
-
 def foreign_endpoint(options: argparse.Namespace) -> Endpoint:
     """Return the server of `--endpoint`, whatever it serves. Raises UsageError."""
     url = normalize_url(options.endpoint)
@@ -27,12 +19,13 @@ def foreign_endpoint(options: argparse.Namespace) -> Endpoint:
     return Endpoint(url, key)
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """--endpoint, --api-key and --model."""
+def add_target(parser: argparse.ArgumentParser, model: bool = True) -> None:
+    """--endpoint and --api-key, and --model."""
     group = parser.add_argument_group("server (default: the one that `mai-server up` started)").add_argument
     group("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example 127.0.0.1:8000")
     group("--api-key", "--key", metavar="KEY", help=f"its key (better: in the variable {KEY_VARIABLE})")
-    group("--model", metavar="NAME", help="the served model (default: the one the endpoint serves)")
+    if model:
+        group("--model", metavar="NAME", help="the served model (default: the one the endpoint serves)")
 
 
 def chosen_target(options: argparse.Namespace) -> Endpoint:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from foundation.command_line import Parser, positive_seconds
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import counted, put, put_json, remark
-from serverctl.commands.endpoint_options import add_foreign, foreign_endpoint
+from serverctl.commands.endpoint_options import add_target, foreign_endpoint
 from serverctl.commands.progress import StartProgress
 from serverctl.load.client import find_endpoint
 from serverctl.load.metrics import parse_metrics, read_samples
@@ -116,7 +116,7 @@ def _parser() -> Parser:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("--name", default=control.DEFAULT_NAME, help="which server")
-    add_foreign(parser)
+    add_target(parser, model=False)
     add("--load", type=int, metavar="N", help="make a load of N requests at once, and judge that")
     add("--seconds", type=positive_seconds, default=10.0, metavar="S", help="time to watch the current load (10)")
     add("--apply", action="store_true", help="try the changes, and keep what is better")

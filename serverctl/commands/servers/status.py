@@ -10,7 +10,7 @@ from typing import Any
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
-from serverctl.commands.endpoint_options import add_foreign, foreign_endpoint
+from serverctl.commands.endpoint_options import add_target, foreign_endpoint
 from serverctl.load.metrics import Latency, ServerMetrics
 from serverctl.process import control
 from serverctl.process.state import LIVE, Folder, State
@@ -40,7 +40,7 @@ def make_parser(prog: str) -> Parser:
         "  mai-server status --watch\n  mai-server status --json | python3 -m json.tool",
     )
     parser.add_argument("--name", default=None, help="only this server")
-    add_foreign(parser)
+    add_target(parser, model=False)
     parser.add_argument("--watch", action="store_true", help="show it again every second until Ctrl-C")
     parser.add_argument("--json", action="store_true", help="print JSON (with --watch: a line a second)")
     return parser

@@ -99,7 +99,7 @@ class Asker:
         """Raise if every other request would fail alike."""
         if failure.kind in ("bad_key", "unknown_model"):
             raise EnvironmentLacksError(failure.message, "Name the right --api-key and --model.")
-        if failure.kind in TRANSIENT and not await is_alive(self.client, self.endpoint):
+        if failure.kind in TRANSIENT and not await is_alive(self.endpoint):
             raise ServerGoneError(
                 f"The server at {self.endpoint.base_url} is gone ({failure.message})",
                 "Start it again (`mai-server up`), then run the same command: it goes on where it stopped.",

@@ -309,7 +309,7 @@ class _Bench:
         """Whether a request failed with a transient error. Raises _CutError for a dead server."""
         if sample.failure is None or sample.failure.kind not in TRANSIENT:
             return False
-        if not await is_alive(self.client, self.endpoint):
+        if not await is_alive(self.endpoint):
             self.died = True
             raise _CutError("server", f"The server at {self.endpoint.base_url} died during the measurement.")
         return True
