@@ -38,7 +38,7 @@ def add_goal(parser: argparse.ArgumentParser) -> None:
     group("--screen", metavar="WxH", default=None, help="the screen that will be looked at (default 1920x1080)")
     group("--force", action="store_true", help="plan also what is not advised")
     group("--vllm-python", metavar="FILE", help="the Python of an environment that has vLLM")
-    group("flags", nargs="*", metavar="-- FLAGS", help="vLLM's own flags, passed on as they are")
+    group("flags", nargs="*", default=[], metavar="-- FLAGS", help="vLLM's own flags, passed on as they are")
 
 
 def add_beside(parser: argparse.ArgumentParser) -> None:

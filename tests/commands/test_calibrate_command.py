@@ -112,13 +112,14 @@ def test_what_was_found_out_is_remembered_and_counts_where_the_model_is_asked(ma
         before = json.loads(mai(*asked).out)["action"]["point"]
         found(mai, endpoint)
         after = json.loads(mai(*asked).out)["action"]["point"]
-        forgotten = mai("calibrate", "--forget", "--endpoint", endpoint.url, "--size", "1920x1080")
+        other = mai("calibrate", "--forget", "--json", "--endpoint", endpoint.url, "--size", "800x600")
+        forgotten = mai("calibrate", "--forget", "--endpoint", endpoint.url)  # on all screens: none needs to be there
         again = json.loads(mai(*asked).out)["action"]["point"]
         nothing = mai("calibrate", "--forget", "--json", "--endpoint", endpoint.url, "--size", "1920x1080")
     assert after == pytest.approx([mark.at[0] * 1920, mark.at[1] * 1080], abs=2)
     assert before == again != after
     assert forgotten.out.startswith("Forgotten: MAI-UI-8B")
-    assert json.loads(nothing.out) == {"ok": True, "forgotten": False}
+    assert json.loads(nothing.out) == json.loads(other.out) == {"ok": True, "forgotten": False}
 
 
 def test_without_a_size_it_is_for_this_screen(mai, monkeypatch) -> None:

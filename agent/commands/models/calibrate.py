@@ -12,7 +12,7 @@ from agent.core.geometry import Size
 from agent.model.asking import Patience
 from agent.model.engines import Engine
 from agent.options import RunOptions
-from agent.run.calibration.remembered import Case, settled
+from agent.run.calibration.remembered import Case, forget, settled
 from agent.run.calibration.trial import Asked, Outcome, try_out
 from agent.run.models.roles import open_model
 from agent.safety.stop import StopSwitch
@@ -34,28 +34,30 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--monitor", metavar="N", type=int, help="for which monitor (default: the primary one)")
     parser.add_argument("--size", metavar="WxH", type=size, help="for a screen of this size in pixels, not this one's")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="write the marks, and where it clicked, as a PNG")
-    parser.add_argument("--forget", action="store_true", help="forget what is remembered, and ask nothing")
+    parser.add_argument("--forget", action="store_true", help="forget what is known of the model (on --size)")
     parser.add_argument("--json", action="store_true", help="print what was found out as JSON")
     add_options(parser, "engine")
     arguments = parser.parse_args(argv)
     options = RunOptions.of(arguments, load_settings())
-    screen = arguments.size or _captured(arguments.monitor)
     engine = chosen_engine(options, ("The literal engine has no model.", "Name one with --endpoint."))
-    return asyncio.run(_calibrate(arguments, options, engine, screen))
+    return asyncio.run(_calibrate(arguments, options, engine))
 
 
-async def _calibrate(arguments: argparse.Namespace, options: RunOptions, engine: Engine, screen: Size) -> int:
+async def _calibrate(arguments: argparse.Namespace, options: RunOptions, engine: Engine) -> int:
     async with AsyncExitStack() as opened:
         model = await open_model(engine, options.family, Patience.of(options.patience), opened)
         family = model.family
         if not family.grounds:
             raise UsageError(f"The family {family.facts.name} cannot be asked for a point.", "Choose another --family.")
-        case = Case.of(model, screen, options.max_pixels)
         if arguments.forget:
-            forgotten, about = case.forget(), f"{case.model} at {case.endpoint} on {case.screen}"
+            name, address = model.endpoint.model or "", model.endpoint.base_url
+            about = f"{name} at {address}" + (f" on {arguments.size}" if arguments.size else "")
+            forgotten = forget(address, name, arguments.size)
             words = f"Forgotten: {about}." if forgotten else f"Nothing is remembered of {about}."
             tell(arguments.json, {"ok": True, "forgotten": forgotten}, words)
             return ExitStatus.DONE
+        screen = arguments.size or _captured(arguments.monitor)
+        case = Case.of(model, screen, options.max_pixels)
         outcome = await try_out(model, screen, options.max_pixels, remark)
     tell(arguments.json, _as_json(case, outcome), *map(_line, outcome.asked, outcome.distances()))
     try:

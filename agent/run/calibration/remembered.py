@@ -61,14 +61,6 @@ class Case:
         }
         _write(_read() | {self._key: entry})
 
-    def forget(self) -> bool:
-        """Delete the remembered correction. Return whether there was one."""
-        known = _read()
-        found = known.pop(self._key, None) is not None
-        if found:
-            _write(known)
-        return found
-
 
 def recalled(model: ServedModel, screen: Size, max_pixels: int | None) -> ServedModel:
     """Apply the remembered correction of a model, without asking the model."""
@@ -112,7 +104,7 @@ def settled(case: Case, outcome: Outcome, picture: Path | None = None) -> Correc
             save(outcome, picture)
         case.remember(outcome.correction)
         return outcome.correction
-    case.forget()
+    forget(case.endpoint, case.model, case.screen)
     path = picture or state_folder() / "calibration.png"
     saved = save(outcome, path)
     raise EnvironmentLacksError(
@@ -137,6 +129,15 @@ def remembered(endpoint: str, model: str) -> Iterator[tuple[str, Correction]]:
         correction = _correction(entry)
         if correction is not None and (entry.get("endpoint"), entry.get("model")) == (endpoint, model):
             yield str(entry.get("screen", "")), correction
+
+
+def forget(endpoint: str, model: str, screen: Size | None = None) -> bool:
+    """Delete the corrections of a model at an endpoint, on one screen or on all. Return whether there were any."""
+    known, about = _read(), {"endpoint": endpoint, "model": model} | ({"screen": str(screen)} if screen else {})
+    kept = {key: entry for key, entry in known.items() if {**entry, **about} != entry}
+    if len(kept) < len(known):
+        _write(kept)
+    return len(kept) < len(known)
 
 
 def _read() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus
-from foundation.printing import put, put_json
+from foundation.printing import is_terminal, put, put_json
 from serverctl.commands.endpoint_options import add_target, foreign_endpoint
 from serverctl.load.metrics import Latency, ServerMetrics
 from serverctl.process import control
@@ -49,7 +49,7 @@ def make_parser(prog: str) -> Parser:
 def show(options: argparse.Namespace) -> int:
     """Print the state of the servers that a command line means."""
     look_at = _looking(options)
-    if options.watch and not options.json:
+    if options.watch and not options.json and is_terminal("output"):
         return _watch(look_at)
     while True:
         looks = look_at()

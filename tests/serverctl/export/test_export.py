@@ -54,6 +54,11 @@ def test_another_word_for_a_format_is_answered_with_its_name(word: str, meant: s
     assert refusal.value.remedy.startswith(f"Did you mean {meant}? " if meant else "Formats are: ")
 
 
+def test_a_missing_format_is_the_only_thing_that_is_missed() -> None:
+    with pytest.raises(UsageError, match=r"required: FORMAT\."):
+        command.main([])
+
+
 def test_an_export_for_text_alone_does_not_speak_of_screenshots(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

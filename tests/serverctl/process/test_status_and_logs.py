@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -110,6 +111,16 @@ def test_a_server_without_metrics_has_them_unknown_and_garbage_in_its_output_bre
     done = machine.run("logs", "-n", "1000")
     assert done.returncode == 0, done.stderr
     assert "after the garbage" in done.stdout
+
+
+def test_what_is_watched_through_a_pipe_is_printed_again_and_again(machine: Machine) -> None:
+    watcher = machine.begin("watch", stdout=subprocess.PIPE)
+    try:
+        lines = [watcher.stdout.readline() for _ in range(4)]  # type: ignore[union-attr]
+    finally:
+        watcher.send_signal(signal.SIGINT)
+        watcher.communicate(timeout=40)
+    assert lines[:2] == lines[2:] and lines[0].startswith("default: stopped")
 
 
 def test_logs_of_nothing_say_so(machine: Machine) -> None:
