@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -16,9 +16,14 @@ from foundation.configs import data_folder
 from foundation.errors import UsageError
 from foundation.files import cannot_write, write_atomically
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE)
 #: A longer file is no recipe.
 _MOST_CHARS = 200_000
+#: Mistakes of one file that are told at once.
+_MOST_MISTAKES = 5
 
 
 def recipes_folder() -> Path:
@@ -133,8 +138,12 @@ def _plain(node: yaml.Node, seen: set[int]) -> Any:
 
 
 def _wrong(failed: ValidationError, root: yaml.Node, source: str) -> UsageError:
-    """Return the first mistake as an error with its line and its step."""
-    error = failed.errors()[0]
+    """Return the first mistakes as an error, each with its line and its step."""
+    mistakes = dict.fromkeys(_mistake(error, root) for error in failed.errors())
+    return UsageError(f"{source}, {'; '.join([*mistakes][:_MOST_MISTAKES])}.", "docs/recipes.md shows a recipe.")
+
+
+def _mistake(error: "ErrorDetails", root: yaml.Node) -> str:
     names = [part for part in error["loc"] if not str(part).startswith("function-")]
     step = f", step {int(names[1]) + 1}" if len(names) > 1 and names[0] == "steps" else ""
     problem = str(error["msg"]).removeprefix("Value error, ")
@@ -149,7 +158,7 @@ def _wrong(failed: ValidationError, root: yaml.Node, source: str) -> UsageError:
         case _:
             field = names[-1] if names else "the file"
             problem = f"{field} cannot be {str(error['input'])[:60]!r}: {problem[:1].lower()}{problem[1:]}"
-    return UsageError(f"{source}, line {_line_of(root, names)}{step}: {problem}.", "docs/recipes.md shows a recipe.")
+    return f"line {_line_of(root, names)}{step}: {problem}"
 
 
 def _keys_at(names: list[int | str]) -> list[str]:

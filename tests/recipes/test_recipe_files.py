@@ -100,6 +100,13 @@ def test_a_mistake_is_told_with_its_line_and_step(was, now, words):
         read_recipe(NOTE.replace(was, now, 1), "note")
 
 
+def test_several_mistakes_are_told_at_once():
+    with pytest.raises(UsageError) as told:
+        read_recipe(NOTE.replace("- press: enter", "- pres: enter").replace("instruction: ", "instructions: "), "note")
+    for words in ("there is no 'pres' here", "there is no 'instructions' here", "'instruction' is missing"):
+        assert words in told.value.what
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
