@@ -39,6 +39,7 @@ class Target:
     under: str = ""  # its heading, group or label ("X under Y")
     whole: str = ""  # the full text, in case all of it is one name ("Show images in menus")
     picture: str = ""  # in a recipe: its picture, if it has no name (`agent.screen.picture_search`)
+    beside: bool = False  # only in the row of what `under` names ("X next to Y")
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,11 +84,12 @@ def _letters(text: str) -> str:
 
 
 def _contradicts(element: Element, on_it: Sequence[_Read]) -> bool:
-    """Whether the words on an element clearly contradict its name."""
+    """Whether the words on an element clearly contradict its name. A word wider than the element is not on it."""
     name = _letters(element.name)
     if element.role not in _CALLED_BY_WORDS or len(name) < _SAYING:
         return False
-    sure = [one.word.text for one in on_it if one.word.confidence >= _SURE]
+    fitting = (one for one in on_it if one.box.width <= element.box.width)
+    sure = [one.word.text for one in fitting if one.word.confidence >= _SURE]
     written = _letters(" ".join(sure))
     if len(written) < _SAYING or name in written or written in name:
         return False

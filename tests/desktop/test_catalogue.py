@@ -46,6 +46,12 @@ def test_the_words_people_use_find_the_application(catalogue, query, identifier)
     assert catalogue.find(query).id == identifier
 
 
+def test_an_adjective_of_what_a_program_is_names_no_program():
+    kate = Catalogue([App("org.kde.kate", "Kate", command=("kate",), other_names=("Advanced Text Editor",))], {"XFCE"})
+    assert kate.find("advanced") is None
+    assert kate.find("advanced editor").id == kate.find("kate").id == "org.kde.kate"
+
+
 @pytest.mark.parametrize("query", ["", "   ", "photoshop", "set", "rm -rf /", "nothing like it"])
 def test_it_never_guesses_weakly(catalogue, query):
     assert catalogue.find(query) is None

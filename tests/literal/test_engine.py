@@ -253,6 +253,18 @@ def test_the_same_name_is_told_apart_by_what_it_stands_under(engine):
     assert call_of(reply)["coordinate"] == [250, 340]
 
 
+def test_a_button_next_to_a_name_is_the_one_in_its_row_though_the_next_row_is_nearer(engine):
+    rows = [
+        one
+        for y, name in ((150, "Carol"), (172, "Dave"))
+        for one in (element("table cell", name, x=150, y=y), element("push button", "Delete", x=600, y=y))
+    ]
+    [reply] = follow(engine, Click(Target("Delete", under="Carol", beside=True)), screen(*rows))
+    assert call_of(reply)["coordinate"] == [650, 160]
+    [reply] = follow(engine, Click(Target("Delete", under="Erin", beside=True)), screen(*rows))[:1]
+    assert reply.arguments["action"] != "left_click"
+
+
 def test_an_application_that_stops_answering_shows_no_effect():
     shown = [element("push button", name, y=200 + 40 * at) for at, name in enumerate(("Compute", "Amount", "Euro"))]
     read = [words(name, y=200 + 40 * at) for at, name in enumerate(("Compute", "Amount", "Euro", "Result"))]

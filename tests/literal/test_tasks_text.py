@@ -87,6 +87,11 @@ def test_saving_is_shown_by_a_file():
     assert ending(follow("save", page("x"), *[page("x")] * 6)[-1]) == ("success", False)
 
 
+def test_what_a_program_writes_into_a_hidden_folder_is_no_document():
+    history = [Change("file", "~/.config/browser/History", "3 bytes", "5 bytes")]
+    assert ending(follow("save", page("x"), *[page("x", history)] * 6)[-1]) == ("success", False)
+
+
 # Sums
 
 

@@ -105,6 +105,11 @@ def test_unsure_readings_signs_and_badges_contradict_no_name():
         assert element.trusted
 
 
+def test_a_word_wider_than_the_button_is_not_on_it():
+    wide = [Word("wrapping", Box(20, 104, 280, 122), 96.0)]
+    assert join(tree(button("Reset", 100, 100)), wide, VIEWPORT).elements[0].trusted
+
+
 def test_a_name_within_longer_words_is_not_contradicted():
     element = join(tree(button("Delete", 100, 100)), written("Delete (all 12", 102, 108), VIEWPORT).elements[0]
     assert element.trusted

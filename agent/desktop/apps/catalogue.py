@@ -136,14 +136,17 @@ class Catalogue:
     def _score(app: App, wanted: str) -> float:
         from rapidfuzz import fuzz
 
-        names, words = [plain(name) for name in (app.name, *app.other_names)], set(wanted.split())
+        own, names = plain(app.name), [plain(name) for name in (app.name, *app.other_names)]
+        words, last = set(wanted.split()), wanted.rpartition(" ")[2]
+        # Part of another name counts only with what it says the program is: "advanced" is no "Advanced Text Editor".
+        partly = [name for name in names if name == own or name.endswith(last)]
         program = plain(app.program.rsplit("/", 1)[-1])
         closest = max(fuzz.ratio(wanted, name) for name in [*names, program])
         scores = {
             95: wanted in names,
             93: wanted == program,
-            88: any(name.startswith(wanted + " ") for name in names),
-            85: any(words <= set(name.split()) for name in names),
+            88: any(name.startswith(wanted + " ") for name in partly),
+            85: any(words <= set(name.split()) for name in partly),
             closest * 0.7: closest >= 86,
         }
         return next((score for score, fits in scores.items() if fits), 0)

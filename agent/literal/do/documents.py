@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from agent.core.changes import Change
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, StuckError, opened, until
+from agent.literal.do import clicking
+from agent.literal.do.now import Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, opened, until
 from agent.literal.find.scene import FIELDS
-from agent.literal.goals import Open, ReplaceText, SaveAs, WriteFile
+from agent.literal.goals import Click, Open, ReplaceText, SaveAs, Target, WriteFile
 from agent.screen.outline import Element, ShownWindow
 
 #: The desktop's message if several files have the name (`agent.desktop.apps.files`).
@@ -104,7 +106,7 @@ def write_file(now: Now, goal: WriteFile) -> Pursuit:
     return (yield from _save(now, goal.save_as, goal.text))
 
 
-def save_as(now: Now, goal: SaveAs) -> Pursuit:
+def save_as(now: Now, goal: SaveAs) -> OrGoal:
     """Save the front window's document, under a new name or its own."""
     front = now.scene.front
     if front is None:
@@ -112,9 +114,17 @@ def save_as(now: Now, goal: SaveAs) -> Pursuit:
     if goal.name:
         yield Step.press(f"Save “{front.title}” under a name.", "ctrl+shift+s")
         return (yield from _save(now, goal.name, None))
+    for name in ("Save changes", "Save") if now.scene.front_of_kind("browser") is not None else ():
+        button = Target(name, "push button")  # of the page, which the keys would not press
+        if now.finder.best(button) is not None:
+            return (yield from clicking.click(now, Click(button)))
+
+    def written() -> list[Change]:  # programs write into hidden folders on their own
+        return [one for one in fresh(now, acted) if "/." not in one.what or Path(one.what).name in front.title]
+
     acted = yield Step.press(f"Save “{front.title}”.", "ctrl+s", main=True)
-    yield from seen(lambda: fresh(now, acted) or focused_entry(now), "The saved file")
-    if changes := fresh(now, acted):
+    yield from seen(lambda: written() or focused_entry(now), "The saved file")
+    if changes := written():
         return Done(f"it is saved: {changes[0]}")
     if focused_entry(now) is not None:
         return (yield from leave(now, "It has no name yet: say under which name to save it."))

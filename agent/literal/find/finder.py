@@ -118,7 +118,7 @@ class Finder:
             if not found:
                 continue
             if target.under and name != target.whole:
-                found = self._under(found, target.under)
+                found = self._under(found, target.under, beside=target.beside)
             return self._ordinal(found, target.ordinal)
         if not target.name and target.role:
             kinds = kinds_of(target.role) & set(roles)
@@ -129,7 +129,7 @@ class Finder:
             if target.role == "icon" and not exact and not target.inside:
                 return []  # if the tree has no icons, words and buttons do not count as icons
             of_kind = [Found(one, 1.0) for one in exact or tree_elements]
-            of_kind = self._under(of_kind, target.under) if target.under else of_kind
+            of_kind = self._under(of_kind, target.under, beside=target.beside) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)
         return []
 
@@ -295,8 +295,11 @@ class Finder:
         at = ordinal - 1 if ordinal > 0 else ordinal
         return [rows[at]] if -len(rows) <= at < len(rows) else []
 
-    def _under(self, found: list[Found], under: str) -> list[Found]:
-        """Return the matches that belong to a heading, group or label: inside it, in its row, or next below it."""
+    def _under(self, found: list[Found], under: str, *, beside: bool) -> list[Found]:
+        """Return the matches that belong to a heading, group or label: inside it, in its row, or next below it.
+
+        `beside`: not those below it, which in a table belong to the next row.
+        """
         heads = [
             element
             for element in self.scene.elements
@@ -311,11 +314,11 @@ class Finder:
         ]  # fmt: skip
         if inside:
             return inside
-        near = [(distance, one) for one in found if (distance := _distance(heads, one.element)) is not None]
+        near = [(distance, one) for one in found if (distance := _distance(heads, one.element, beside)) is not None]
         return [one for _, one in sorted(near, key=lambda pair: pair[0])]
 
 
-def _distance(heads: Iterable[Element], element: Element) -> float | None:
+def _distance(heads: Iterable[Element], element: Element, only_beside: bool) -> float | None:
     """Return how far an element is below or beside the nearest heading; None if there is none."""
     best: float | None = None
     for head in heads:
@@ -323,9 +326,14 @@ def _distance(heads: Iterable[Element], element: Element) -> float | None:
             continue
         down = element.box.top - head.box.bottom
         beside = abs(element.box.middle.y - head.box.middle.y) < max(head.box.height, element.box.height) / 2
-        if beside and element.box.left >= head.box.left:
+        if beside and (only_beside or element.box.left >= head.box.left):
             cost = gap_between(head.box, element.box) / 4
-        elif down >= -4 and element.box.left < head.box.right + 500 and element.box.right > head.box.left - 40:
+        elif (
+            not only_beside
+            and down >= -4
+            and element.box.left < head.box.right + 500
+            and element.box.right > head.box.left - 40
+        ):
             cost = 10 + down + abs(element.box.left - head.box.left) / 10
         else:
             continue

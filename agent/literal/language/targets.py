@@ -31,8 +31,10 @@ _IN = re.compile(
 _OF = re.compile(r"(?i)(?P<thing>.+) of (?P<place>.+)")
 _OWNED = re.compile(r"(?i)(?P<place>[^\x00]+?)['’]s (?P<thing>.+)")
 _UNDER = re.compile(
-    r"(?i)(?P<thing>.+) (?:under|below|beneath|underneath|next to|beside|near|to the (?:left|right) of) (?P<label>.+)"
+    r"(?i)(?P<thing>.+) (?:under|below|beneath|underneath|near|(?P<beside>next to|beside|to the (?:left|right) of)) "
+    r"(?P<label>.+)"
 )
+_ROW = re.compile(r"(?i)(?P<thing>.+) (?:in|on|from) the (?:row|line) (?:of|for|with) (?P<beside>.+)")
 _PLURAL = re.compile(r"(?<!s)s$")
 #: Suffixes of a known thing that are not part of its name.
 _SETTING = re.compile(r"(?i) (?:settings?|options?|feature|function)$")
@@ -161,7 +163,9 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
     if _FROM_END.search(text):
         return None
     inside = under = ""
-    if (match := _OWNED.fullmatch(text)) and part.shown(match["place"]).casefold() in lexicon.programs():
+    if match := _ROW.fullmatch(text):
+        under = part.shown(match["beside"])
+    elif (match := _OWNED.fullmatch(text)) and part.shown(match["place"]).casefold() in lexicon.programs():
         inside = part.shown(match["place"])  # "Mousepad's toolbar"
     elif (match := re.fullmatch(rf"(?P<thing>.*{_role_words()}) of (?P<place>.+)", text, re.IGNORECASE)) or (
         (match := _IN.fullmatch(text)) and not re.search(r"\bbox$", match["thing"], re.IGNORECASE)
@@ -178,7 +182,8 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
     if target.ordinal and target.role != "list item" and not inside and not under and not _WINDOW.search(text):
         raise NotUnderstoodError(f"I do not know of which things “{part.shown(text)}” is one: name where they are.")
     whole = "" if "\x00" in match["thing"] else part.shown(text)
-    return replace(target, inside=inside or target.inside, under=under or target.under, whole=whole)
+    beside = match.groupdict().get("beside") is not None if under else target.beside
+    return replace(target, inside=inside or target.inside, under=under or target.under, beside=beside, whole=whole)
 
 
 def _program(part: Part, text: str) -> str:

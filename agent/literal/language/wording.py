@@ -87,7 +87,7 @@ def describe_target(target: goals.Target) -> str:
     kind = target.role if ordinal or not named else ""
     words = " ".join(filter(None, (ordinal, kind, named)))
     words = f"the {words}" if ordinal or not named else words
-    under = f" under “{target.under}”" if target.under else ""
+    under = f" {'next to' if target.beside else 'under'} “{target.under}”" if target.under else ""
     return words + under + _in(target.inside)
 
 

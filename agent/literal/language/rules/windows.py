@@ -2,6 +2,7 @@
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from agent.literal.goals import ArrangeWindow, Choose, Click, Close, CloseOthers, Goal, Open, Target, Toggle
@@ -171,7 +172,7 @@ def _go_to(part: Part, match: Groups) -> list[Goal]:
     whole = target.whole or (target.name if name != target.name else "")
     if name != target.name and name.islower() and picks_one(name):  # "the previous window"
         raise NotUnderstoodError(f"I do not know which “{target.name}” is meant: say its name.")
-    return [Click(Target(name, target.role, target.ordinal, target.inside, target.under, whole), or_open=True)]
+    return [Click(replace(target, name=name, whole=whole), or_open=True)]
 
 
 def _switch_to(part: Part, match: Groups) -> list[Goal]:
