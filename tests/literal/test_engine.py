@@ -265,6 +265,25 @@ def test_a_button_next_to_a_name_is_the_one_in_its_row_though_the_next_row_is_ne
     assert reply.arguments["action"] != "left_click"
 
 
+def test_a_switch_of_the_page_in_front_comes_before_the_desktops_own(engine):
+    page = ShownWindow("My account - Chromium", "Chromium", Region(0, 0, 900, 700), active=True)
+    switch = element("toggle button", "Dark theme", window=page.title, app=page.app)
+    xfce = {"XDG_CURRENT_DESKTOP": "XFCE"}
+    [reply] = follow(engine, "turn on the dark theme", screen(switch, windows=(page,), environ=xfce))
+    assert call_of(reply)["coordinate"] == [250, 210]
+    other = screen(replace(switch, name="Sync"), windows=(page,), environ=xfce)
+    [reply] = follow(engine, "turn on the dark theme", other)
+    assert reply.arguments["action"] == "open"
+
+
+def test_what_a_browser_adds_to_the_name_of_a_tab_is_no_effect():
+    before, after = (
+        Scene(outline(element("page tab", name))) for name in ("Members", "Members - Memory usage - 35 MB")
+    )
+    assert not effects(before, after, [], [])
+    assert effects(before, Scene(outline(element("page tab", "Invoices - Memory usage - 35 MB"))), [], [])
+
+
 def test_an_application_that_stops_answering_shows_no_effect():
     shown = [element("push button", name, y=200 + 40 * at) for at, name in enumerate(("Compute", "Amount", "Euro"))]
     read = [words(name, y=200 + 40 * at) for at, name in enumerate(("Compute", "Amount", "Euro", "Result"))]

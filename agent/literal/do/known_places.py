@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from agent.core.changes import Change
 from agent.literal.do.now import Move, Now
 from agent.literal.find.finder import WHOLE, fit_of
+from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, SWITCHES
 from agent.literal.goals import Target
 from agent.literal.vocabulary.lexicon import letters_of, plain, programs_of_kind
 from agent.literal.vocabulary.places import Place, Setting, find_page, find_places
@@ -21,7 +22,7 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
     things in other windows do not count.
     """
     desktop = now.names.desktop
-    if desktop is None or not target.name:
+    if desktop is None or not target.name or _is_on_page(now, target):
         return None
     names = dict.fromkeys(filter(None, (target.whole, target.name)))
     places = [place for name in names for place in find_places(name, desktop, on=on)]
@@ -31,6 +32,14 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
         places = [place for place in places if place.role != "check menu item" or in_its_window(now, place)]
     shown = next((place for place in places if in_its_window(now, place)), None)
     return shown or next(iter(places), None) or page_named(now, target.inside)
+
+
+def _is_on_page(now: Now, target: Target) -> bool:
+    """Return whether the browser in front shows a control of exactly that name: it is meant, not the desktop's."""
+    if now.scene.front_of_kind("browser") is None or target.inside:
+        return False
+    found = now.finder.best(Target(target.name), SWITCHES | AMOUNTS | COMBOS | FIELDS)
+    return found is not None and now.scene.in_front(found)
 
 
 def _is_in(now: Now, place: Place, name: str) -> bool:

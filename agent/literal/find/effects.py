@@ -143,7 +143,9 @@ def _difference(old: Sequence[Element], new: Sequence[Element]) -> tuple[tuple[s
 
 
 def _names(elements: Sequence[Element]) -> "Counter[str]":
-    shown = ((one.role, " ".join(one.name.split())) for one in elements if "offscreen" not in one.states)
+    names = ((one, " ".join(one.name.split())) for one in elements if "offscreen" not in one.states)
+    # Chromium adds "Memory usage - 33 MB" to the name of a tab, at any time.
+    shown = [(one.role, name.partition(" - ")[0] if one.role == "page tab" else name) for one, name in names]
     return Counter(name[:60] for role, name in shown if sum(map(str.isalnum, name)) >= (1 if role in CLICKABLE else 3))
 
 
