@@ -59,8 +59,14 @@ _UNSURE = re.compile(
 _CLAUSE = re.compile(r"(?:I|You|We|He|She|They|It|That|This|There|The|If|Only|Not?|Never|Do|Don)\b")
 
 
+#: "type 'Grace' into First name and 'Hopper' into Last name".
+_INTO_FIELD = re.compile("(?i)(?:type|write|enter) \x00\\d+\x00 (?:in|into) ")
+_MORE_TEXT = re.compile("(?i)(?P<joint> and |, (?:and )?)(?=\x00\\d+\x00 (?:in|into) )")
+
+
 def with_verbs(text: str) -> str:
-    """Return an instruction with the verbs that its headings lack."""
+    """Return an instruction with the verbs that its headings, and further texts for further fields, lack."""
+    text = _MORE_TEXT.sub(r"\g<joint>type ", text) if _INTO_FIELD.match(text) else text
     if _HOLDS_TEXT.match(text):
         return text
     verb = rf"(?={lexicon.verbs()}(?![\w'’-]))"
