@@ -12,6 +12,7 @@ from typing import Literal
 
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import Desktop
+from agent.desktop.protocol.windows import Windows
 from agent.safety.stop import StopSwitch
 from agent.settings import DesktopKind
 from foundation.errors import EnvironmentLacksError
@@ -55,6 +56,13 @@ def open_desktop(
     from agent.desktop.portable import PortableDesktop
 
     return PortableDesktop(stop, monitor, environ)
+
+
+def open_x11_windows() -> Windows | None:
+    """Open a connection to the windows of the X display that DISPLAY names; None if that fails."""
+    from agent.desktop.x11.windows import open_windows
+
+    return open_windows()
 
 
 def self_test_window(environ: Mapping[str, str]) -> str:

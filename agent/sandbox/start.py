@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from jeepney import DBusAddress
 
 from agent.core.geometry import Size
-from agent.desktop.factory import check_display
+from agent.desktop.factory import check_display, open_x11_windows
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.programs import LAUNCHER_SOCKET, run_inside, start_inside
 from agent.sandbox.isolation import Network, isolated, python_inside
@@ -326,9 +326,7 @@ def _paint_root(colour: str) -> None:
 def _wait_until_ready(session: Session, check: Callable[[], None]) -> None:
     from Xlib.display import Display
 
-    from agent.desktop.x11.windows import open_windows
-
-    windows = open_windows()
+    windows = open_x11_windows()
     if windows is None:
         raise EnvironmentLacksError("The sandbox's display takes no connection.", "Is the machine very busy?")
     display: Any = Display()

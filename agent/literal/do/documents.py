@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent.core.changes import Change
-from agent.literal.do import clicking
 from agent.literal.do.now import Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, opened, until
 from agent.literal.find.scene import FIELDS
 from agent.literal.goals import Click, Open, ReplaceText, SaveAs, Target, WriteFile
@@ -117,7 +116,7 @@ def save_as(now: Now, goal: SaveAs) -> OrGoal:
     for name in ("Save changes", "Save") if now.scene.front_of_kind("browser") is not None else ():
         button = Target(name, "push button")  # of the page, which the keys would not press
         if now.finder.best(button) is not None:
-            return (yield from clicking.click(now, Click(button)))
+            return Click(button)
 
     def written() -> list[Change]:  # programs write into hidden folders on their own
         return [one for one in fresh(now, acted) if "/." not in one.what or Path(one.what).name in front.title]
