@@ -50,7 +50,10 @@ def main(argv: Sequence[str]) -> int:
         if is_terminal("output"):
             remark("This speaks MCP on standard input and output; a host starts it. See mai-agent mcp --help.")
         with StandardInput() as standard_input:
-            asyncio.run(server.run_stdio_async())
+            try:
+                asyncio.run(server.run_stdio_async())
+            except* BrokenPipeError:  # the host has gone
+                pass
         return standard_input.status
     try:
         listening = socket.create_server(("127.0.0.1", arguments.http))

@@ -110,6 +110,8 @@ def _keep(bundle: "Bundle", options: argparse.Namespace) -> int:
         return 0
     put_text(recipe.text)
     put(f"saved as {path}", f"do it again: mai-agent do {quote(options.name)}{_asked(recipe)}")
+    if not recipe.expect:
+        remark("It expects no change at its end, so a repeat may end unconfirmed: see `expect` in docs/recipes.md.")
     return 0
 
 

@@ -8,6 +8,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from mcp.server.mcpserver import Context
@@ -79,8 +80,10 @@ class Call:
 
     async def _answer(self, message: str, schema: dict[str, Any]) -> Any:
         if self.context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            session = self.context.session
-            return await session.elicit_form(message, schema, related_request_id=self.context.request_id)
+            asking = self.context.session.elicit_form(message, schema, related_request_id=self.context.request_id)
+            with suppress(TimeoutError):  # over HTTP, nothing tells that a host has gone
+                return await asyncio.wait_for(asking, _PATIENCE)
+            return None
         self._rounds += 1
         self.question = ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
         self._reply = asyncio.get_running_loop().create_future()

@@ -91,6 +91,8 @@ def keep_recipe(recipe: Recipe, name: str, *, replace: bool = False) -> Path:
 def check_free(name: str, *, replace: bool) -> Path:
     """Return the file of a new recipe. Raises UsageError if there is one and `replace` is not set."""
     path = path_of(name)
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"A recipe's file ends in .yaml, and {name!r} does not.", f"Name it {name}.yaml.")
     if path.exists() and not replace:
         raise UsageError(f"There is a recipe {name!r} already.", "Choose another name, or add --replace.")
     return path

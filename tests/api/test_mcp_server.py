@@ -305,3 +305,16 @@ def test_a_signal_ends_it_while_its_host_holds_standard_input(tmp_path: Path, nu
         time.sleep(0.1)
     server.send_signal(number)
     assert server.wait(20) == 128 + number
+
+
+def test_a_host_that_has_gone_is_no_mistake_of_the_program(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "agent", "mcp", "--sandbox", "--engine", "literal", "--runs", str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    server = subprocess.Popen(words, env=environ(), text=True, **pipes)  # type: ignore[call-overload]
+    server.stdout.close()
+    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}), file=server.stdin)
+    server.stdin.close()
+    said = server.stderr.read()
+    assert server.wait(20) == 0
+    assert said == ""

@@ -185,6 +185,15 @@ def test_a_part_of_a_page_that_takes_clicks_is_told(bus: AccessibilityBus) -> No
     assert found is not None and "clickable" in found.states
 
 
+def test_windows_of_one_title_and_size_are_told_apart_by_their_place(bus: AccessibilityBus) -> None:
+    back, front = Thing("push button", "Back", (20, 60, 80, 20)), Thing("push button", "Front", (60, 100, 80, 20))
+    bus.add(window(back, box=(0, 40, 400, 300)), window(front, box=(40, 80, 400, 300)))
+    upper = layer(2, (40, 80, 400, 300))
+    told = elements(bus, upper, layer(1, (0, 40, 400, 300)))
+    found = told.at(DesktopPoint(100, 110))
+    assert found is not None and found.name == "Front"
+
+
 def test_a_closed_combo_box_is_told_as_itself_where_its_hidden_choices_are_found(bus: AccessibilityBus) -> None:
     box, hidden = (60, 20, 80, 20), SHOWN & ~(1 << 25 | 1 << 30)
     medium = Thing("menu item", "Medium", (60, 20, 80, 11), states=SHOWN | 1 << 23)

@@ -140,6 +140,8 @@ def test_recipes_are_kept_by_their_names(folder):
     assert recipe_names() == ["note"]
     with pytest.raises(UsageError, match="There is a recipe 'note' already"):
         keep_recipe(recipe, "note")
+    with pytest.raises(UsageError, match=r"ends in \.yaml, and 'a/b' does not"):
+        keep_recipe(recipe, "a/b")
     keep_recipe(recipe, "note", replace=True)
     with pytest.raises(UsageError, match=r"There is no recipe 'nota'.*Did you mean note"):
         load_recipe("nota")

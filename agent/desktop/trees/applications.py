@@ -88,7 +88,7 @@ def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) ->
     pairs = [(_likeness(node, layer), node, layer) for node in nodes for layer in candidates if not layer.backdrop]
     found: dict[Ref, Layer] = {}
     taken: set[int] = set()
-    for score, node, layer in sorted(pairs, key=lambda pair: -pair[0]):
+    for score, node, layer in sorted(pairs, key=lambda pair: (-pair[0], _apart(pair[1], pair[2]))):
         if score >= least and node.ref not in found and id(layer) not in taken:
             found[node.ref] = layer
             taken.add(id(layer))
@@ -102,6 +102,12 @@ def _likeness(node: Node, layer: Layer) -> int:
         score += 4
         score += any(max(abs(box.left - own.left), abs(box.top - own.top)) <= _BORDER for box in boxes)
     return score
+
+
+def _apart(node: Node, layer: Layer) -> int:
+    """Return how many pixels a node and a layer are apart: it tells windows of one title and size from each other."""
+    box, boxes = node.box, (layer.box, layer.outer)
+    return 0 if box is None else min(abs(one.left - box.left) + abs(one.top - box.top) for one in boxes)
 
 
 def origin_of(application: Application, layer: Layer, frame: Node) -> tuple[int, int]:
