@@ -206,7 +206,7 @@ def test_when_another_window_takes_the_focus_no_more_is_typed_and_how_much_was_i
     def other_window_comes_at_the_twelfth_look(display, receiver):
         looks.append(receiver)
         if len(looks) == 12:
-            xdotool(sandbox, "windowactivate", str(other.window.id))
+            xdotool(sandbox, "windowactivate", "--sync", str(other.window.id))
         return has_focus(display, receiver)
 
     with Fields("GTK 3", sandbox.environ, tmp_path) as other, Fields("Tk", sandbox.environ, tmp_path) as fields:
