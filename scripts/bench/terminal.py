@@ -86,7 +86,7 @@ async def inside(rounds: int, folder: Path, times: Times) -> None:
             click = Click(DesktopPoint(number, 233))
             with times.of("step on screen"):
                 for report in (*bench.sees(number), *bench.decides(number, click, thought=f"Thought {number}.")):
-                    pilot.app.report(report)
+                    bench.report(pilot, report)
                 await until(lambda number=number: f"Thought {number}." in shown(pilot), f"step {number} is shown")
             await bench.feed(pilot, *bench.does(number, click))
 

@@ -109,11 +109,15 @@ class Bench:
         while pilot.app._options.instruction and not self.conductor.started:  # type: ignore[attr-defined]
             await pilot.pause(0.01)
         for report in reports:
-            if isinstance(report, events.Event):
-                self.conductor.recorder.handle(report)
-            pilot.app.report(report)  # type: ignore[attr-defined]
+            self.report(pilot, report)
         await pilot.pause()
         await pilot.pause()
+
+    def report(self, pilot: Pilot[int], report: Report) -> None:
+        """Record a report and show it, as a run does."""
+        if isinstance(report, events.Event):
+            self.conductor.recorder.handle(report)
+        pilot.app.report(report)  # type: ignore[attr-defined]
 
     @property
     def run(self) -> Run:
