@@ -82,7 +82,7 @@ class ShownWindow:
     app: str  # the application's class
     box: Region  # in desktop pixels, without its frame
     active: bool = False  # whether it has the focus
-    dialog: bool = False  # whether it says that it is a dialog; not every compositor tells
+    dialog: bool = False  # whether it has the focus and says that it is a dialog; not every compositor tells
 
     def to_json(self) -> dict[str, Any]:
         """Return the window as plain JSON, its box as [x, y, width, height]."""

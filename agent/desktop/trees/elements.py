@@ -70,14 +70,8 @@ class AtspiElements:
         shown = [layer for layer in layers if not layer.helper and not layer.backdrop]
         active = self._windows.active()
         ordinary = [layer for layer in shown if self._windows.is_ordinary(layer.window.id)]  # no panels
-        windows = tuple(
-            shape.shown_window(
-                layer,
-                active=active is not None and layer.window.id == active.id,
-                dialog=self._windows.kind(layer.window.id) == "dialog",
-            )
-            for layer in ordinary
-        )
+        dialog = active is not None and self._windows.kind(active.id) == "dialog"
+        windows = tuple(shape.shown_window(layer, active.id if active else None, dialog=dialog) for layer in ordinary)
         size = around(self._monitors).size
         try:
             bus = self._connected()

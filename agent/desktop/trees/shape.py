@@ -315,10 +315,11 @@ def _by_rows(found: Sequence[Draft]) -> list[Draft]:
     return [draft for row in rows for draft in sorted(row, key=lambda one: one.box.left)]
 
 
-def shown_window(layer: Layer, *, active: bool, dialog: bool) -> ShownWindow:
-    """Return a window as the outline shows it."""
+def shown_window(layer: Layer, active: WindowId | None, *, dialog: bool) -> ShownWindow:
+    """Return a window as the outline shows it. `dialog`: whether the active window is one."""
     title, app = (one_line(text, _LONGEST_TITLE) for text in (layer.window.title, layer.window.app))
-    return ShownWindow(title, app, layer.box, active, dialog)
+    has_focus = layer.window.id == active
+    return ShownWindow(title, app, layer.box, has_focus, dialog and has_focus)
 
 
 def what_lacks(unread: Sequence[Layer], hung: Iterable[int | None], *, strangers: bool) -> str:

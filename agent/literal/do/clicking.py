@@ -285,7 +285,7 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
     opening = yield now.click(f"Open {words}.", combo)
     old = [(one.name, one.box, one.role) for one in opening.scene.elements]
     waits, scroll, scrolls = 0, None, 0
-    # Chromium tells no further choices then, and takes the one that the key reached even if they are closed by Escape.
+    # Chromium does not report the choices that a key scrolls to, and Escape keeps the one that the key reached.
     most = 0 if now.scene.front_of_kind("browser") is not None else _MOST_SCROLLS
     while True:
         box = yield from now.first(targets_of(goal.control, place), COMBOS)

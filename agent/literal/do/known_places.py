@@ -35,7 +35,7 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
 
 
 def _is_on_page(now: Now, target: Target) -> bool:
-    """Return whether the browser in front shows a control of exactly that name: it is meant, not the desktop's."""
+    """Return whether the browser in front shows a control of that name: then it is meant, and not the desktop's."""
     if now.scene.front_of_kind("browser") is None or target.inside:
         return False
     found = now.finder.best(Target(target.name), SWITCHES | AMOUNTS | COMBOS | FIELDS)
