@@ -32,16 +32,7 @@ DONE += ["text, Latin", "text, Cyrillic", "text, Chinese", "chord", "clipboard",
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with bench_of("x11", tmp_path_factory.mktemp("trial")) as found:
-        settled(found)
         yield found
-
-
-def settled(bench: Bench) -> None:
-    """Wait until the bench's own window has come to the front: it must not do so in the midst of a trial."""
-    windows = bench.open().open_windows()
-    assert windows is not None
-    bench.wait(lambda: (now := windows.active()) is not None and now.title == "probe", "the bench's window is there")
-    windows.close()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -130,6 +130,15 @@ class X11Bench(Bench):
 
     def person_moves(self, x: int, y: int) -> None:
         self._call("xdotool", "mousemove", str(x), str(y))
+
+    def comes_to_front(self) -> bool:
+        """Whether its window is the active one; asks for that where it is not."""
+        probe = self._call("xdotool", "search", "--name", "^probe$").split()[-1]
+        if self._call("xprop", "-root", "32x", "\t$0", "_NET_ACTIVE_WINDOW").endswith(f"\t{int(probe):#x}"):
+            return True
+        with suppress(subprocess.CalledProcessError):
+            self._call("xdotool", "windowactivate", probe)
+        return False
 
     @contextmanager
     def person_copied(self, text: str) -> Iterator[Callable[[], str]]:
@@ -296,7 +305,10 @@ def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
                 managed = ("xprop", "-root", "_NET_SUPPORTING_WM_CHECK")
                 # One that comes late takes the windows that are there in the midst of a test, and gives none the focus.
                 wait_until(lambda: "window id" in display.call(*managed), "the window manager is there")
-                yield X11Bench(display, folder)
+                bench = X11Bench(display, folder)
+                # Also when it says that it is there it may still be about to take them.
+                bench.wait(bench.comes_to_front, "the bench's window is in front")
+                yield bench
             return
         if kind == "gnome":
             with PlainGnome() as gnome:
