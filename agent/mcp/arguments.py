@@ -10,7 +10,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field, ValidationError
 from typing_extensions import override
 
-Picture = Annotated[bool, Field(description="also return a picture of the screen afterwards")]
+Picture = Annotated[bool, Field(description="also return a picture of the screen")]
 Instruction = Annotated[str, Field(description="the task, as one would tell it to a person at this desktop")]
 RecipeName = Annotated[str, Field(description="the recipe's name, as the tool `recipes` lists it")]
 Values = Annotated[dict[str, str] | None, Field(description="values of its parameters; others keep their defaults")]
