@@ -132,7 +132,7 @@ class X11Bench(Bench):
         self._call("xdotool", "mousemove", str(x), str(y))
 
     def comes_to_front(self) -> bool:
-        """Whether its window is the active one; asks for that where it is not."""
+        """Return whether its window is the active one. If not, ask the window manager to activate it."""
         probe = self._call("xdotool", "search", "--name", "^probe$").split()[-1]
         if self._call("xprop", "-root", "32x", "\t$0", "_NET_ACTIVE_WINDOW").endswith(f"\t{int(probe):#x}"):
             return True
@@ -306,7 +306,7 @@ def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
                 # One that comes late takes the windows that are there in the midst of a test, and gives none the focus.
                 wait_until(lambda: "window id" in display.call(*managed), "the window manager is there")
                 bench = X11Bench(display, folder)
-                # Also when it says that it is there it may still be about to take them.
+                # Its sign comes a moment before it manages windows.
                 bench.wait(bench.comes_to_front, "the bench's window is in front")
                 yield bench
             return
