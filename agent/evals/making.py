@@ -151,7 +151,7 @@ class Scene:
     size: Size
     theme: str
     outline: Outline
-    names: tuple[tuple[str, str], ...]  # role and name of what could be asked for
+    names: tuple[tuple[str, str], ...]  # role and name of what could be asked for in the windows
     asked: tuple[tuple[Question, Target], ...]
 
 
@@ -229,7 +229,7 @@ def _of_desktop(
             left -= len(scene.asked)
             if left <= 0 and (not absent or len(scenes) > 1):  # the remaining samples have no target
                 missing = wanted - sum(len(one.asked) for one in scenes)
-                rows = list(_rows(scenes, missing, locale, _chance(wishes.seed, size, locale, "absent")))
+                rows = list(_rows(scenes, missing, locale, f"{wishes.seed} {size} {locale} absent"))
                 left = wanted - len(rows)
             poor = 0 if scene.asked or left <= 0 else poor + 1
             if poor > _MOST_POOR:
@@ -267,7 +267,9 @@ def _scene(
     frame.image.save(path)
     questions = tuple(_chosen(found, outline, min(most, config["samples"]), seed))
     stage.clear()
-    names = tuple((target.role, target.name) for target in found if target.name)
+    # Not those in the panels: a window's button may come or go late.
+    titles = {window.title for window in outline.windows}
+    names = tuple((target.role, target.name) for target in found if target.name and target.element.window in titles)
     return Scene(path.name, size, theme, outline, names, questions)
 
 
@@ -307,19 +309,18 @@ def _chosen(found: Sequence[Target], outline: Outline, most: int, seed: str) -> 
             yield question, target
 
 
-def _rows(scenes: Sequence[Scene], absent: int, locale: str, rng: random.Random) -> Iterator[dict[str, Any]]:
-    missing = list(islice(_missing(scenes, rng), absent))
+def _rows(scenes: Sequence[Scene], absent: int, locale: str, seed: str) -> Iterator[dict[str, Any]]:
+    missing = list(islice(_missing(scenes, seed), absent))
     for scene in scenes:
         questions = [*scene.asked, *((question, None) for of, question in missing if of is scene)]
         for number, (question, target) in enumerate(questions):
             yield _row(scene, question, target, locale, f"{scene.image.removesuffix('.png')}-{number}")
 
 
-def _missing(scenes: Sequence[Scene], rng: random.Random) -> Iterator[tuple[Scene, Question]]:
-    """Yield questions about elements that only other pictures show."""
-    names = sorted({pair for scene in scenes for pair in scene.names})
-    rng.shuffle(names)
-    for role, name in names:
+def _missing(scenes: Sequence[Scene], seed: str) -> Iterator[tuple[Scene, Question]]:
+    """Yield questions about elements that only other pictures show. Each name has its own random numbers."""
+    names = {pair: _chance(seed, *pair) for scene in scenes for pair in scene.names}
+    for (role, name), rng in sorted(names.items(), key=lambda one: one[1].random()):
         scene = next((one for one in rng.sample(scenes, len(scenes)) if is_absent(name, one.outline)), None)
         if scene is not None:
             yield scene, Question("absent", rng.choice(("name", "role")), role, name)
