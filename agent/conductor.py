@@ -141,6 +141,7 @@ class Conductor:
     ) -> None:
         self._make_workplace = make_workplace
         self._post = post
+        self._left = False  # whether nobody reads reports any more
         self._wanted: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._workplace: Workplace | None = None
@@ -174,6 +175,7 @@ class Conductor:
 
     def close(self, seconds: float) -> bool:
         """Stop, and wait until everything is released; False after this many seconds."""
+        self._left = True
         self.stop("the program was left")
         if self._thread is None:
             return True
@@ -192,7 +194,7 @@ class Conductor:
             while (run := self._wanted.get()) is not None:
                 try:
                     if self._workplace is None:
-                        self._workplace = self._make_workplace(lambda text: self._post(Progress(text)), self._ask)
+                        self._workplace = self._make_workplace(self._tell, self._ask)
                     self.status = self._conduct(self._workplace, run)
                 except Exception as error:  # also a mistake of ours must not end the application
                     mistake = f"mai-agent itself made a mistake: {type(error).__name__}: {error}. Please report it."
@@ -205,6 +207,12 @@ class Conductor:
         finally:
             if self._workplace is not None:
                 self._workplace.__exit__()
+
+    def _tell(self, text: str) -> None:
+        if self._left:
+            remark(text)
+        else:
+            self._post(Progress(text))
 
     def _conduct(self, workplace: "Workplace", run: Run) -> int:
         from agent.events.run_events import Observed, Warned
@@ -228,7 +236,7 @@ class Conductor:
             try:
                 finished = asyncio.run(job.carry_out(person, run.stop, show, run.steering))
             finally:
-                job.write_report(lambda text: self._post(Progress(text)))
+                job.write_report(self._tell)
             self.message = finished.message
         return finished.status
 

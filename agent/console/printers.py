@@ -124,7 +124,7 @@ class PlainPrinter(JsonPrinter):
     def _started(self, event: events.RunStarted) -> None:
         self._dry_run = event.dry_run
         mode = "dry run: nothing is touched" if event.dry_run else "live"
-        place = "in a sandbox" if event.sandbox else f"on {event.machine or 'your desktop'}"
+        place = "in a sandbox" if event.sandbox or event.sandbox_name else f"on {event.machine or 'your desktop'}"
         self._line(f"task: {event.instruction}")
         words = "" if event.actor.words == OURS else f" · words: {event.actor.words}"
         self._line(f"engine: {event.actor.engine} · model: {event.actor.model}{words} · {mode}, {place}")

@@ -341,9 +341,8 @@ def describe(action: Action[P], names: Sequence[str] = ()) -> str:
             return f"see no {shorten(target)}" if target else "see nothing of the kind"
         case CallTool(name, _):
             return f"call the tool {name}"
-        case Finish(success=success, message=message):
-            ending = "finish" if success else "give up"
-            return f"{ending}: {shorten(message)}" if message else ending
+        case Finish(success=success):  # its message stands at the end of the run
+            return "finish" if success else "give up"
 
 
 def _clicks(action: Click[P]) -> str:

@@ -39,7 +39,7 @@ def view_of(bundle: Bundle) -> RunView:
         engine=run.engine or "",
         model=run.model or "",
         dry_run=run.dry_run,
-        sandbox=run.sandbox,
+        sandbox=run.sandbox or bool(run.sandbox_name),
         step=len(bundle.steps),
         bundle=bundle.path,
         status=run.status,

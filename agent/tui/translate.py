@@ -47,7 +47,8 @@ class Translator:
             case events.RunStarted():
                 self._runs_on()
                 view.engine, view.model = event.actor.engine, event.actor.model
-                view.dry_run, view.sandbox, view.bundle = event.dry_run, event.sandbox, Path(event.bundle)
+                view.dry_run, view.bundle = event.dry_run, Path(event.bundle)
+                view.sandbox = event.sandbox or bool(event.sandbox_name)
             case events.ModelDelta(_, text, restart):
                 row = self._row()
                 self._streamed = ("" if restart else self._streamed) + text
@@ -156,7 +157,7 @@ class Translator:
 
     def _finished(self, event: events.RunFinished) -> int | None:
         view = self.view
-        view.state, view.status, view.seconds = "ended", int(event.status), self.elapsed  # waits for the person too
+        view.state, view.status, view.seconds = "ended", int(event.status), event.seconds
         view.stage, view.outcome, view.evidence = event.message, event.outcome, list(event.evidence)
         if self._starting is not None:  # before anything else came
             return self._between(event.message, failed=event.status != ExitStatus.DONE)

@@ -108,7 +108,7 @@ EVERY: list[tuple[Action[GridPoint], dict[str, Any], str]] = [
         "call the tool weather",
     ),
     (Finish(True), {"type": "finish", "success": True, "message": ""}, "finish"),
-    (Finish(False, "stuck"), {"type": "finish", "success": False, "message": "stuck"}, "give up: “stuck”"),
+    (Finish(False, "stuck"), {"type": "finish", "success": False, "message": "stuck"}, "give up"),
 ]
 
 

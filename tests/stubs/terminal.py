@@ -3,12 +3,13 @@
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 from textual.pilot import Pilot
+from textual.worker import WorkerCancelled
 
 from agent.conductor import ApprovalWanted, Report, Run, RunBegan
 from agent.core.actions import Action, Click, TypeText
@@ -172,6 +173,18 @@ class Bench:
 
 def _image() -> EncodedImage:
     return encode(Image.new("RGB", (960, 544), (40, 60, 80)), "png", 85)
+
+
+async def settled(pilot: Pilot[int]) -> None:
+    """Until what was asked for is read and shown: twice without anything under way, and the screen as it was."""
+    before = ""
+    for _ in range(50):
+        with suppress(WorkerCancelled):  # a later question may replace an earlier one
+            await pilot.app.workers.wait_for_complete()
+        await pilot.pause(0.05)
+        if shown(pilot) == before and not len(pilot.app.workers):
+            return
+        before = shown(pilot)
 
 
 def write_run(runs: Path, name: str, steps: int, **meta: object) -> Path:

@@ -74,6 +74,7 @@ class Place:
         return Job(instruction, self.recorders[-1])  # type: ignore[arg-type]
 
     def __exit__(self, *_: object) -> None:
+        self.tell("the sandbox stays")
         self.left = True
 
 
@@ -130,7 +131,9 @@ def test_a_run_is_reported_from_its_beginning_to_its_rest(sitting: Sitting) -> N
     assert sitting.conductor.status == ExitStatus.DONE
 
 
-def test_several_runs_share_one_workplace_and_it_is_left_at_the_end(sitting: Sitting) -> None:
+def test_several_runs_share_one_workplace_and_it_is_left_at_the_end(
+    sitting: Sitting, capsys: pytest.CaptureFixture[str]
+) -> None:
     for _ in range(3):
         sitting.conductor.start("go")
         sitting.until(RunClosed)
@@ -139,6 +142,7 @@ def test_several_runs_share_one_workplace_and_it_is_left_at_the_end(sitting: Sit
     assert not place.left
     assert sitting.conductor.close(20)
     assert place.left
+    assert "the sandbox stays" in capsys.readouterr().err  # the terminal application is gone: nobody reads a report
 
 
 def test_what_holds_for_the_machine_is_shown_once_in_a_sitting_and_recorded_with_every_run(sitting: Sitting) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from stubs.terminal import CLICK, RISK, SUDO, Bench, shown, write_run
+from stubs.terminal import CLICK, RISK, SUDO, Bench, settled, shown, write_run
 from stubs.witness import DARK
 from textual.color import Color
 from textual.filter import dim_color
@@ -55,7 +55,7 @@ async def test_all_words_are_readable(bench: Bench, theme: str) -> None:
         await look(pilot)
         write_run(bench.folder / "runs", "20260101-a", 2)
         pilot.app.action_runs()  # type: ignore[attr-defined]
-        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
         await look(pilot)
         assert "search: words" in shown(pilot)
     assert "\n".join(map(str, sorted(found))) == ""

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
+from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, settled, shown
 from stubs.witness import DARK, OPENED
 
 from agent.conductor import RunClosed, RunFailed
@@ -57,7 +57,7 @@ async def test_giving_up_is_no_success(bench: Bench) -> None:
         gave_up = Finish(False, "stuck")
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, gave_up))
         await bench.feed(pilot, events.StepFinished(1, None, None, None, {}))
-        assert "✗   1 give up: “stuck”" in shown(pilot)
+        assert "✗   1 give up" in shown(pilot)
 
 
 async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
@@ -67,12 +67,12 @@ async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
         ended = replace(bench.ends(1)[0], message=message, evidence=(str(DARK), "“Appearance” is in front"))
         await bench.feed(pilot, ended, RunClosed())
         screen = shown(pilot)
-        assert "✓ done in 0.0 s  Dark mode: off -> on. All parts are done." in screen
+        assert "✓ done in 12.3 s  Dark mode: off -> on. All parts are done." in screen
         assert "changed Dark mode: off -> on  (xfconf xsettings /Net/ThemeName)" in screen
         assert "shows   “Appearance” is in front" in screen
         assert screen.count("/Net/ThemeName") == 1
         assert screen.count("xfce4-settings-manager") == screen.count("Settings") == 1
-        assert "u undo  o recorded runs" in screen
+        assert "u undo  o runs" in screen
         await pilot.press(*"next", "enter")
         await pilot.pause()
         assert "changed " not in shown(pilot)
@@ -84,7 +84,7 @@ async def test_a_dry_run_that_is_over_is_neither_done_nor_green(bench: Bench) ->
         nothing = events.Receipt(remarks=("Dry run: nothing was touched.",), watched=False)
         await bench.feed(pilot, nothing, *bench.ends(1, "As far as it can be known."), RunClosed())
         card = run_screen(pilot).query_one(EndCard)
-        assert "○ dry run over after 0.0 s  As far as it can be known." in shown(pilot)
+        assert "○ dry run over after 12.3 s  As far as it can be known." in shown(pilot)
         assert " DRY RUN  OVER " in shown(pilot)
         assert card.has_class("-plain") and not card.has_class("-good")
         assert "✓" not in shown(pilot)
@@ -177,8 +177,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
         assert "windows stay" in shown(pilot)
         await pilot.pause(0.2)
         await pilot.press(key)
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await settled(pilot)
         assert [UNDOABLE] * undone == CARRIED_OUT
         assert ("undone  xfconf xsettings /Net/ThemeName: put back" in shown(pilot)) is undone
         assert ("u Undo" in shown(pilot)) is not undone
@@ -193,9 +192,12 @@ async def test_on_a_low_terminal_the_end_names_its_keys_first(bench: Bench) -> N
     async with bench.shows(*bench.step(1, CLICK), events.Receipt((UNDOABLE,)), size=(60, 15)) as pilot:
         await bench.feed(pilot, *bench.ends(1), RunClosed())
         await pilot.press("escape")
-        while "recorded runs" not in shown(pilot):  # drawn again for the low terminal
+        wanted = "✓ done in 12.3 s  t what is next  u undo  o runs"
+        for _ in range(200):  # drawn again for the low terminal
+            if wanted in shown(pilot):
+                break
             await pilot.pause(0.02)
-        assert "✓ done in 0.0 s  t what is next  u undo  o recorded runs" in shown(pilot)
+        assert wanted in shown(pilot)
 
 
 async def test_a_long_list_of_what_would_be_undone_is_read_by_j_and_k(

@@ -1,5 +1,6 @@
 """What a person reads of a run: names, what they did themselves, the thought as it comes, the end, and help."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,8 +99,7 @@ async def test_the_mark_moves_and_seconds_pass_while_the_model_thinks(bench: Ben
 
 async def test_a_run_that_is_done_says_so_in_green_and_how_long_it_took(bench: Bench) -> None:
     async with bench.shows(*bench.step(1, CLICK), size=(100, 30)) as pilot:
-        bench.clock.now += 75
-        await bench.feed(pilot, *bench.ends(1), RunClosed())
+        await bench.feed(pilot, replace(bench.ends(1)[0], seconds=75.0), RunClosed())
         card = run_screen(pilot).query_one(EndCard).query_one(Static)
         assert "✓ done in 1 min 15 s  Dark mode is on." in shown(pilot)
         assert "$text-success" in str(card.content.spans)  # type: ignore[union-attr]

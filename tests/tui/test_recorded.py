@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stubs.terminal import VIEWPORT, Bench, matches, shown, write_run
-from textual.pilot import Pilot
+from stubs.terminal import VIEWPORT, Bench, matches, settled, shown, write_run
 from textual.widgets import DataTable
 
 from agent.core.actions import Action, Click, PressKeys, TypeText, describe
@@ -20,17 +19,6 @@ from agent.tui.screens.recorded import RecordedScreen, ReplayScreen, compare
 from agent.tui.screens.runs import RunsScreen
 from agent.tui.view import Row
 from agent.tui.widgets.history import History
-
-
-async def settled(pilot: Pilot[int]) -> None:
-    """Until what was asked for is read and shown: twice without anything under way, and the screen as it was."""
-    before = ""
-    for _ in range(50):
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause(0.05)
-        if shown(pilot) == before and not len(pilot.app.workers):
-            return
-        before = shown(pilot)
 
 
 def test_a_view_of_a_bundle_tells_what_was_recorded(tmp_path: Path) -> None:
@@ -60,8 +48,7 @@ async def test_runs_are_listed_searched_opened_and_run_again(bench: Bench) -> No
         assert table.row_count == 1
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, RecordedScreen)
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await settled(pilot)
         assert "thought 1" in shown(pilot)
         await pilot.press("down")
         await pilot.pause()
@@ -79,8 +66,7 @@ async def test_two_runs_are_laid_side_by_side(bench: Bench) -> None:
     write_run(runs, "20260102-b", 3, instruction="second of two")
     async with bench.app(None).run_test(size=(120, 40)) as pilot:
         pilot.app.action_runs()  # type: ignore[attr-defined]
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await settled(pilot)
         await pilot.press("c", "down", "c")
         await settled(pilot)
         assert "first of two" in shown(pilot)
@@ -141,8 +127,7 @@ async def test_a_replay_says_whether_the_decisions_come_out_the_same(bench: Benc
     write_run(bench.folder / "runs", "20260101-a", 2)
     async with bench.app(None).run_test(size=(120, 40), notifications=True) as pilot:
         pilot.app.action_runs()  # type: ignore[attr-defined]
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await settled(pilot)
         assert isinstance(pilot.app.screen, RunsScreen)
         await pilot.press("p")
         await settled(pilot)
@@ -165,10 +150,9 @@ async def test_a_report_opens_on_the_persons_own_display(bench: Bench, monkeypat
     async with bench.app(None).run_test(size=(120, 40)) as pilot:
         monkeypatch.setenv("DISPLAY", ":6974")  # as a sandbox does
         pilot.app.action_runs()  # type: ignore[attr-defined]
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await settled(pilot)
         await pilot.press("h")
-        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
     assert opened == [":1"]
 
 
@@ -236,7 +220,7 @@ async def test_two_thousand_steps_cost_a_screenful(bench: Bench) -> None:
         began = time.monotonic()
         pilot.app.push_screen(RecordedScreen(folder))
         await pilot.pause()
-        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
         await pilot.press("end")
         await pilot.pause()
         assert "thought 2000" in shown(pilot)

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from stubs.terminal import CLICK, INSTRUCTION, RISK, SUDO, Bench, matches, run_screen, shown
+from stubs.terminal import CLICK, INSTRUCTION, RISK, SUDO, Bench, matches, run_screen, settled, shown
 from textual.color import Color
 
 from agent.conductor import Progress, QuestionOver, ReplyWanted, RunClosed
@@ -64,7 +64,7 @@ async def test_several_instructions_in_a_row_are_several_runs(bench: Bench) -> N
         await pilot.pause()
         assert bench.conductor.started == [INSTRUCTION, "next"]
         earlier, starting = run_screen(pilot).view.rows
-        assert (earlier.mark, earlier.words, earlier.deed) == ("done", INSTRUCTION, "done in 0.0 s")
+        assert (earlier.mark, earlier.words, earlier.deed) == ("done", INSTRUCTION, "done in 12.3 s")
         assert "✓     open settings" in shown(pilot)
         assert (starting.number, starting.words) == (None, "starting")
 
@@ -216,13 +216,11 @@ async def test_the_page_before_the_first_run_says_what_there_is_and_offers_a_san
 
     monkeypatch.setattr("agent.tui.start_page.look", look)
     async with bench.app(None, sandbox=False).run_test(size=(80, 24)) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await settled(pilot)
         for words in ("built in", "There is no display.", "F2  works in a throw-away", "done          write a letter"):
             assert words in shown(pilot)
         await pilot.press("f2")
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await settled(pilot)
         assert looked == [False, True]
         assert "SANDBOX" in shown(pilot) and "F2" not in shown(pilot)
         await pilot.press("tab", "tab")
@@ -235,8 +233,7 @@ async def test_the_page_before_the_first_run_says_what_there_is_and_offers_a_san
 @pytest.mark.parametrize("size", [(60, 15), (80, 16), (100, 15)])
 async def test_on_a_low_terminal_the_first_page_is_still_there(bench: Bench, size: tuple[int, int]) -> None:
     async with bench.app(None).run_test(size=size) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await settled(pilot)
         for words in (*EXAMPLES, "puts one of these there"):
             assert words[:40] in shown(pilot)
 

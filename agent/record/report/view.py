@@ -60,7 +60,7 @@ def _facts(bundle: Bundle) -> list[tuple[str, str]]:
     used = ""
     if tokens is not None and tokens.prompt and tokens.completion is not None:
         used = f"{tokens.prompt:,} in, {tokens.completion:,} out"
-    desktop = "sandbox" if run.sandbox else "this desktop"
+    desktop = "sandbox" if run.sandbox or run.sandbox_name else "this desktop"
     return [
         ("engine", _text(run.engine)),
         ("model", _text(run.model)),

@@ -242,7 +242,7 @@ class RunScreen(AnsweringScreen):
         return Content.styled(quoted_question(self.view.stage, self.size.width), "$text-warning")
 
     def next_keys(self) -> list[str]:
-        keys = [*super().next_keys(), *([] if self._here.has_desktop else ["F2 use a sandbox"]), "o recorded runs"]
+        keys = [*super().next_keys(), *([] if self._here.has_desktop else ["F2 use a sandbox"]), "o runs"]
         return ["say what is next, or Esc and then", *keys] if self.prompt.line.has_focus else ["t what is next", *keys]
 
     @property

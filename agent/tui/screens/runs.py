@@ -80,7 +80,7 @@ def _around(row: Row) -> Region | None:
 
 def _words(bundle: "Bundle", view: RunView) -> Content:
     run = bundle.run
-    desktop = "sandbox" if run.sandbox else "this desktop"
+    desktop = "sandbox" if run.sandbox or run.sandbox_name else "this desktop"
     facts = [
         ("with", " · ".join(filter(None, (view.engine, view.model, run.family)))),
         ("where", desktop + (", dry run" if run.dry_run else "")),
