@@ -94,7 +94,7 @@ def _record(options: argparse.Namespace) -> Path:
 def _add_recipe(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", type=plain_text, help="what to call it")
     parser.add_argument("--param", metavar="NAME=TEXT", type=plain_text, action="append", default=[],
-                        help="make a text that was typed a parameter; may be repeated")  # fmt: skip
+                        help="make a parameter of a typed text or of a name's words; may be repeated")  # fmt: skip
     parser.add_argument("--replace", action="store_true", help="replace a recipe of that name")
     parser.add_argument("--json", action="store_true", help="the recipe as one JSON object")
 

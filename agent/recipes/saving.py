@@ -1,7 +1,7 @@
 """Makes a recipe of a recorded run: its actions without the waits, with names in place of coordinates.
 
-What was typed can become a parameter. A step whose target has no name cannot be found again, so it is an error.
-Secrets are masked in records: a masked text becomes a parameter that is asked for each time.
+What was typed, and words of names, can become parameters. A step whose target has no name cannot be found again, so it
+is an error. Secrets are masked in records: a masked text becomes a parameter that is asked for each time.
 """
 
 import re
@@ -345,7 +345,7 @@ def _expected(bundle: Bundle) -> list[_Json]:
 
 def _filled(data: _Json, of: Mapping[str, str]) -> _Json:
     """Return a recipe with placeholders for texts: anywhere in typed texts, elsewhere only for whole words."""
-    longest = "|".join(map(re.escape, sorted(of, key=len, reverse=True)))
+    longest = "|".join(map(re.escape, sorted(of, key=len, reverse=True))) or "(?!)"  # of none: matches nothing
     anywhere, words = re.compile(longest), re.compile(rf"(?<!\w)(?:{longest})(?!\w)")
 
     def put(value: Any, key: str = "") -> Any:
@@ -369,12 +369,14 @@ def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
     kept: _Json = {name: {"default": text} for name, text in parameters.items()}
     if wrong := [name for name in parameters if not PARAMETER.fullmatch(name)]:
         raise UsageError(f"A parameter cannot be called {wrong[0]!r}.", "Use letters, digits and _.")
-    typed = [step["type"]["text"] for step in data["steps"] if "type" in step]
-    for name, text in parameters.items():
-        if not text or not any(text in one for one in typed):
-            raise UsageError(f"The run typed no {text!r}, which is to become {{{name}}}.", "Write what it typed.")
     if parameters:
-        data = _filled(data, {text: f"{{{name}}}" for name, text in parameters.items()})
+        data = _filled(data, {text: f"{{{name}}}" for name, text in parameters.items() if text})
+        for name, text in parameters.items():
+            if f"{{{name}}}" not in str(data["steps"]):
+                raise UsageError(
+                    f"No step of the run has the text {text!r}, which is to become {{{name}}}.",
+                    "Write what it typed, or the words of a name.",
+                )
         follows = {f"{{{name}}}" for name in parameters}
         if any(one["becomes"] in follows for one in data["expect"]):  # other settings follow from the number
             data["expect"] = [one for one in data["expect"] if "setting" not in one or one["becomes"] in follows]

@@ -300,10 +300,23 @@ def test_typed_texts_become_parameters_everywhere():
     assert recipe.steps[1].click is not None
     assert recipe.steps[1].click.name == "{title}"
     assert [one.expected.what for one in recipe.expect] == ["~/{title}.txt", "dconf /a"]
-    with pytest.raises(UsageError, match="typed no 'Milk'"):
-        recipe_of(run, {"title": "Milk"})
+    for text in ("Milk", ""):
+        with pytest.raises(UsageError, match=f"No step of the run has the text '{text}'"):
+            recipe_of(run, {"title": text})
     with pytest.raises(UsageError, match="cannot be called 'a b'"):
         recipe_of(run, {"a b": "Bread"})
+
+
+def test_words_of_a_name_become_a_parameter_too():
+    changes = [
+        {"kind": "file", "what": "~/old.txt", "before": "5 bytes", "after": None},
+        {"kind": "file", "what": "~/new.txt", "before": None, "after": "5 bytes"},
+    ]
+    run = bundle(click(element("list item", "old.txt")), typing("new"), changes=changes, instruction="rename it")
+    recipe = recipe_of(run, {"from": "old", "to": "new"})
+    assert recipe.steps[0].click is not None
+    assert recipe.steps[0].click.name == "{from}.txt"
+    assert [(one.file, one.becomes) for one in recipe.expect] == [("~/{from}.txt", "gone"), ("~/{to}.txt", "written")]
 
 
 def test_a_parameter_replaces_words_and_no_letters_of_names_keys_and_other_values():
