@@ -434,6 +434,18 @@ def test_what_is_chosen_already_is_left_alone(engine):
     assert reply.arguments["already"] == ["choose “Adwaita” in “Style”"]
 
 
+def test_a_choice_in_an_application_opens_it_and_is_clicked_there(engine):
+    shut, before = screen(windows=()), element("radio button", "Radians", app="Galculator", window="galculator")
+    windows = (ShownWindow("galculator", "Galculator", WINDOW.box, active=True),)
+    after = replace(before, states=frozenset({"checked"}))
+    replies = follow(
+        engine, "choose Radians in galculator", shut, screen(before, windows=windows), screen(after, windows=windows)
+    )
+    assert [call_of(reply).get("action") for reply in replies[:2]] == ["open", "click"]
+    assert call_of(replies[0])["text"] == "galculator"
+    assert ending(replies[-1]) == ("success", True)
+
+
 # Text
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from agent.literal.do.folders import enter_folder
-from agent.literal.do.known_places import in_its_window, known_place, settings_of, shows, targets_of
+from agent.literal.do.known_places import in_its_window, known_place, page_named, settings_of, shows, targets_of
 from agent.literal.do.looking import Search, at_once, covers, look, moved
 from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
@@ -16,6 +16,7 @@ from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, CHOICES, CLICKABLE, COMBOS, FIELDS, TEXTS
 from agent.literal.goals import Choose, Click, SetValue, Target, Type
 from agent.literal.language.wording import describe_target
+from agent.literal.vocabulary.lexicon import programs
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
 
@@ -196,7 +197,9 @@ def _free_spot(now: Now) -> tuple[float, float] | None:
 
 def choose(now: Now, goal: Choose) -> OrGoal:
     """Make a control show a choice."""
-    known, begun = known_place(now, goal.control), len(now.moves)
+    page, begun = page_named(now, goal.control.name), len(now.moves)
+    known = known_place(now, goal.control) or page
+    is_place = page is not None or goal.control.name.casefold() in programs()
     place: Place | None = None
 
     def find() -> Steps[Element | Done | Click | SetValue | Type | None]:
@@ -216,9 +219,9 @@ def choose(now: Now, goal: Choose) -> OrGoal:
             return other
         return (yield from _choice(now, goal, place, on_way=len(now.moves) > begun and place is known))
 
-    def wanted() -> Target:  # if the control is a page's name, the value on that page
-        page = now.finder.best(goal.control, {"page tab", "list item"})
-        return goal.control if page is None else Target(goal.value, inside=goal.control.name)
+    def wanted() -> Target:  # if the control is the name of a page or window, the value there
+        here = is_place or now.finder.best(goal.control, {"page tab", "list item"}) is not None
+        return Target(goal.value, inside=goal.control.name) if here else goal.control
 
     looked: Steps[Element | Done | Click | SetValue | Type] = look(now, find, wanted, known)
     try:
@@ -235,6 +238,8 @@ def choose(now: Now, goal: Choose) -> OrGoal:
     if is_on(found):
         return Already(f"“{goal.value}” is chosen already: {state_of(found)}")
     attempt = yield now.click(f"Choose “{now.scene.text_of(found)}”.", found)
+    if is_place:  # which shows no choice of its own
+        return (yield from came_of(now, Click(wanted()), attempt))
     return (yield from _chosen_since(now, goal, attempt, place))
 
 

@@ -25,7 +25,7 @@ from agent.literal.language.sentences import (
     without_courtesy,
 )
 from agent.literal.language.table import Groups, matches, wanted
-from agent.literal.language.targets import place_name
+from agent.literal.language.targets import place_name, preferences_of
 from agent.literal.language.wording import nearest
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.places import is_switch, known_thing
@@ -53,7 +53,7 @@ def read_instruction(instruction: str) -> list[Goal]:
     reader = _Reader(quoted)
     for index, piece in enumerate(pieces):
         reader.read(piece, last=index == len(pieces) - 1)
-    goals = _joined(_through_tabs(reader.goals))
+    goals = _joined(_through_preferences(_through_tabs(reader.goals)))
     if not goals:
         message = f"I do not understand “{quotes.show(' '.join(pieces), quoted)}”: it says nothing that I could do."
         raise NotUnderstoodError(message if pieces else "The instruction is empty.")
@@ -120,9 +120,11 @@ class _Reader:
             self.goals.append(kinds.Toggle(Target(name), on=True))
             self._about = ""
             return
-        if name.casefold() not in lexicon.shortcuts():
-            check_refusals(text)
+        whole = text
         place, text = _place_before(text, self._quoted)
+        if name.casefold() not in lexicon.shortcuts():
+            check_refusals(whole.removesuffix(text))
+            check_refusals(text)  # by itself, so that it begins with a verb, after which a label may hold such words
         goals = self._read_part(text) if text else []
         if place:
             self._place, self._at = place, len(self.goals)
@@ -219,8 +221,8 @@ def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
     for cut in verb.finditer(match["place"]):
         place, rest = match["place"][: cut.start()], match["place"][cut.end() :]
         if place.strip(" ,").casefold() not in ("", "the", "a", "an", "my", "this"):
-            return place_name(part, place), without_courtesy(rest)
-    return place_name(part, match["place"]), ""
+            return place_name(part, without_courtesy(place)), without_courtesy(rest)
+    return place_name(part, without_courtesy(match["place"])), ""
 
 
 def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
@@ -257,10 +259,25 @@ def _through_tabs(goals: Sequence[Goal]) -> list[Goal]:
             through.append(goal)
             continue
         window = re.sub("^the ", "", found["window"] or found["owner"], flags=re.IGNORECASE)
-        tab = kinds.Click(Target(found["tab"] or found["own"], "page tab", inside=window))
+        role = "page tab" if found["tab"] else ""  # "Mousepad's Document menu"
+        tab = kinds.Click(Target(found["tab"] or found["own"], role, inside=window))
         if tab not in through:
             through.append(tab)
         through.append(with_target(goal, replace(target, inside=window)))
+    return through
+
+
+def _through_preferences(goals: Sequence[Goal]) -> list[Goal]:
+    """Open the preferences before a goal "in the Terminal preferences"; the goal is in the window that opens."""
+    through: list[Goal] = []
+    for goal in goals:
+        target = target_of(goal)
+        if target is None or not (application := preferences_of(target.inside)):
+            through.append(goal)
+            continue
+        if (opened := kinds.Open(application, "settings")) not in through:
+            through.append(opened)
+        through.append(with_target(goal, replace(target, inside="")))
     return through
 
 

@@ -83,7 +83,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
         raise NotUnderstoodError("The instruction is too long: put long texts in quotation marks.")
     text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
     text = re.sub(r"\s+[–—]+\s+|\s*(?:\.{3}|…)\s+", ", ", re.sub(r"[\s.,]*[;\n]\s*", ". ", text.strip()))
-    text = re.sub(r" (?:which|that)(?: is|['’]s| are| lies?) (?=(?:in|on|inside|under|from) )", " ", text)
+    text = _with_place_last(text)
     text = with_verbs(_without_gerunds(_without_reasons(" ".join(text.split()))))
     pieces = list(_pieces(text))
     parts = [without_courtesy(piece) for piece in pieces]
@@ -92,6 +92,25 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
     if any(len(part) > _MOST_PART for part in parts):
         raise NotUnderstoodError("A part of the instruction is too long: put long texts in quotation marks.")
     return [part for part in parts if part], quoted
+
+
+#: Words before a place that is told last: "turn on X, it's in Y", "X off, please, on the Y page".
+_BEFORE_A_PLACE = re.compile(
+    r"(?i)(?:,? please)?(?:,? (?:which|that)(?: is|['’]s| are| lies?)|,(?: it(?: is|['’]s))?) "
+    r"(?=(?P<place>(?:in|on|inside|under|from) (?:the |my )?[^\s,.:!?][^,.:!?]*)(?:[.!?,]|$))"
+)
+
+
+def _with_place_last(text: str) -> str:
+    """Remove the words and the comma before a place that is told last. A text to type is left alone."""
+    verb = re.compile(rf"(?i) {lexicon.verbs()}(?![\w'’-])")
+
+    def joined(match: re.Match[str]) -> str:
+        told = text[: match.start()].rpartition(". ")[2]
+        is_order = match[0].endswith(", ") and verb.search(match["place"])  # "click A, in B click C"
+        return match[0] if is_order or _TYPING.search(told) else " "
+
+    return _BEFORE_A_PLACE.sub(joined, text)
 
 
 #: Endings that are certainly polite, and prepositions that end a typed text.

@@ -10,7 +10,7 @@ from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.table import fragment
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.lexicon import ORDINALS
-from agent.literal.vocabulary.places import known_thing, panel_names
+from agent.literal.vocabulary.places import known_thing
 
 _ORDINAL = re.compile(rf"(?i)(?P<word>{lexicon.either(ORDINALS)}|(?P<digits>\d{{1,2}})(?:st|nd|rd|th)) (?P<rest>.+)")
 _FROM_END = re.compile(r"(?i) from the (?:(?P<start>left|top|start|beginning)|right|bottom|end)$")
@@ -46,7 +46,7 @@ _CALLED = r"(?:(?:called|named|labell?ed|titled|that says|saying|with the (?:nam
 _DESKTOPS = frozenset(("gnome", "kde", "xfce", "mate", "cinnamon", "plasma", "system", "desktop"))
 #: A label in sentence case: "Show hidden files".
 _SENTENCE = re.compile(r"[A-Z]\S* (?:\S+ )*[a-z]\S* \S")
-_PREFERENCES = re.compile(r"(?i) (?:preferences|settings|options)$")
+_PREFERENCES = re.compile(r"(?i) (?:preferences|settings|options)(?:$| of )")
 #: Names of the sidebar, as in file managers.
 _SIDE = re.compile(r"(?i)(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)")
 _WINDOW = re.compile(r"(?i)(?:window|dialog|dialogue|application|app|program|screen|here|page)$")
@@ -150,12 +150,20 @@ def place_name(part: Part, text: str) -> str:
     if match := re.fullmatch(rf"{_place_words()} {_CALLED}?(?P<name>\x00\d+\x00)", bare, re.IGNORECASE):
         return part.shown(match["name"])
     shorter = re.sub(rf"^{_place_words()} of (?:the |my )?|(?:['’]s)? {_place_words()}$", "", bare, flags=re.IGNORECASE)
-    own = shorter.casefold() in lexicon.applications() and shorter.casefold() not in panel_names()
-    if own and _PREFERENCES.search(bare):  # a dialog of the application, and not its menus
-        raise NotUnderstoodError(f"I do not know the way there: say first “open the {part.shown(bare)}”.")
+    if _PREFERENCES.search(f" {bare}") and (own := preferences_of(f"{shorter} preferences")):
+        return f"{part.shown(own)} preferences"
     if shorter != bare and shorter.islower() and picks_one(shorter):  # "a new tab"
         raise NotUnderstoodError(f"I do not know which “{part.shown(text)}” is meant: say its name.")
     return part.shown(bare if shorter.casefold() in _DESKTOPS else shorter)
+
+
+def preferences_of(place: str) -> str:
+    """Return the application whose preferences a place is, as `place_name` names it; "" if it is no such place."""
+    name = place.removesuffix(" preferences")
+    if name == place or name.casefold() not in lexicon.applications():
+        return ""
+    settings = lexicon.programs_of_kind("settings")
+    return "" if lexicon.programs_of_kind(name.casefold()) == settings else name
 
 
 def _placed(part: Part, text: str, *, article: bool) -> Target | None:
@@ -182,6 +190,10 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
     if target.ordinal and target.role != "list item" and not inside and not under and not _WINDOW.search(text):
         raise NotUnderstoodError(f"I do not know of which things “{part.shown(text)}” is one: name where they are.")
     whole = "" if "\x00" in match["thing"] else part.shown(text)
+    if whole and (target.inside or target.under):  # "Show paths in titles in the file manager": a place twice
+        whole = target.whole
+    elif whole and inside:  # "Only files from the current folder under Search"
+        whole = part.shown(re.sub(r" under (?!.* under ).+", "", text))
     beside = match.groupdict().get("beside") is not None if under else target.beside
     return replace(target, inside=inside or target.inside, under=under or target.under, beside=beside, whole=whole)
 

@@ -8,7 +8,7 @@ from agent.literal.goals import BACKDROP, ArrangeWindow, Choose, Click, Goal, Se
 from agent.literal.language.rules.keyboard import is_described, times
 from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, Part
 from agent.literal.language.table import Groups, fragment
-from agent.literal.language.targets import place_name, read_target, read_targets, split_list
+from agent.literal.language.targets import place_name, preferences_of, read_target, read_targets, split_list
 from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.numbers import amount_of
 from agent.literal.vocabulary.places import is_choice, is_switch, known_thing
@@ -32,12 +32,18 @@ def _toggle(part: Part, match: Groups) -> list[Goal]:
     if re.fullmatch(r"(?:the |my |this )?(?:computer|pc|machine|laptop|system)", match["what"], re.IGNORECASE):
         raise FinalRefusalError("I do not switch the computer itself on or off.")
     targets = read_targets(part, match["what"], split_two=True)
+    if " then " in match["what"] and (odd := [one.name for one in targets[1:] if _is_no_label(part, one.name)]):
+        raise NotUnderstoodError(f"I do not know what to do with “{odd[0]}”: say it in other words.")
     if unclear := [one.name for one in targets if "\x00" not in match["what"] and _STATE.search(one.name)]:
         raise NotUnderstoodError(f"I do not know what to switch by “{unclear[0]}”: say each by itself.")
     return [
         Click(target) if on and target.role in ("page tab", "menu", "menu item") else Toggle(target, on)
         for target in targets
     ]
+
+
+def _is_no_label(part: Part, name: str) -> bool:
+    return name.islower() and name not in part.quoted and not known_thing(name)
 
 
 def _hide(part: Part, match: Groups) -> list[Goal]:
@@ -88,6 +94,8 @@ def _choose(part: Part, match: Groups) -> list[Goal] | None:
         return None
     if read_target(part, match["value"], places=False).role or split_list(match["value"])[0] != [match["value"]]:
         return None
+    if preferences_of(place := place_name(part, match["control"])):
+        return [Click(replace(read_target(part, match["value"], places=False), inside=place))]
     control = read_target(part, match["control"])
     if control.role == "push button" and control.whole:  # buttons have no choices: "button" is a part of the name
         control = replace(control, name=control.whole, role="")
@@ -111,10 +119,10 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     first, joint, rest = match["value"].partition(" and ")
     if joint and amount_of(part.shown(first)) is not None:
         raise NotUnderstoodError(f"I do not understand what “and {part.shown(rest)}” adds: say it by itself.")
-    value, inside, is_quoted = match["value"], "", "\x00" in match["value"]
-    if not is_quoted and (found := re.fullmatch(r"(?P<value>.+) in (?P<place>.+)", value, re.IGNORECASE)):
+    value, inside = match["value"], ""
+    if found := re.fullmatch(r"(?i)(?P<value>\x00\d+\x00|[^\x00]+) in (?P<place>.+)", value):
         value, inside = found["value"], place_name(part, found["place"])
-    shown = part.shown(value)
+    shown, is_quoted = part.shown(value), "\x00" in value
     control = re.sub(r"^(?:the )?value of | from \S+$", "", match["what"], flags=re.IGNORECASE)
     target = read_target(part, control)
     target = replace(target, inside=target.inside or inside)
