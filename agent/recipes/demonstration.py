@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from agent.core.actions import Action, Click, Drag, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint
+from agent.core.roles import role_group
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Desktop
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.input_log import (
@@ -57,6 +58,9 @@ _BETWEEN_LOOKS = 0.25
 _RECEIPT, _SETTLE = 3.0, 1.0
 #: Stands for a dead key in a text: the resulting character is unknown.
 _DEAD = "\N{REPLACEMENT CHARACTER}"
+#: Roles of controls that Space switches, and of all that it presses.
+_SWITCHES = role_group("what is on or off")
+_PRESSED = _SWITCHES | role_group("what is pressed")
 T = TypeVar("T")
 _STOP = frozenset(DEFAULT_CHORD.split("+"))
 _UNWATCHED = EnvironmentLacksError(
@@ -222,6 +226,10 @@ class Notes:
                 self._begin(Scroll(at, dx, dy), window, at)
             case KeyPressed("backspace", held=()), _Deed(TypeText(text)) as deed if text:
                 deed.action = TypeText(text[:-1])
+            case KeyPressed(_, " "), deed if (
+                not _types(deed) and (pressed := self._pressed_by_space(window)) is not None
+            ):
+                self._begin(Click(pressed.box.middle), window, pressed.box.middle)
             case KeyPressed(key, text), _ if text or not key:
                 self._type(text or _DEAD, window)
             case KeyPressed(key, _, held), _:
@@ -229,6 +237,18 @@ class Notes:
         if self._deed is not None:
             self._deed.last = now
         self._changed = now
+
+    def _pressed_by_space(self, window: Window | None) -> Element | None:
+        """Return the control that Space has pressed: it is recorded as a click, because a recipe finds it by its name.
+
+        It must keep the focus. What opens or closes a window is recorded as a key.
+        """
+        element, seen = _of_window(self._elements.focused(), window), self._seen()
+        if element is None or element.role not in _PRESSED:
+            return None
+        before = [one for one in seen.outline.elements if "focused" in one.states] if seen is not None else []
+        same = any((one.role, one.name) == (element.role, element.name) for one in before)
+        return element if same or element.role in _SWITCHES else None
 
     def _type(self, text: str, window: Window | None) -> None:
         deed = self._deed
@@ -345,6 +365,10 @@ def _aim(deed: _Deed) -> Aim:
     name = f"“{element.name or element.label}”" if element is not None and (element.name or element.label) else ""
     field = element.box if element is not None and isinstance(deed.action, TypeText) else None
     return Aim((name,), title, None, field, app)
+
+
+def _types(deed: _Deed | None) -> bool:
+    return deed is not None and isinstance(deed.action, TypeText)
 
 
 def _distance(one: DesktopPoint, other: DesktopPoint) -> float:

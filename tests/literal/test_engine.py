@@ -35,12 +35,12 @@ def engine():
     return Engine(lambda _: outline())
 
 
-def follow(engine, instruction, *screens, notes=None):
+def follow(engine, instruction, *screens, notes=None, stays=False):
     """The replies to an instruction, or to a goal, one a screen."""
     if not isinstance(instruction, str):
         goal, instruction = instruction, "do it"
         engine = Engine(lambda _: outline(), lambda _: Reading([goal]))
-    return made_up.follow(instruction, *screens, notes=notes, engine=engine)
+    return made_up.follow(instruction, *screens, notes=notes, engine=engine, stays=stays)
 
 
 def box(*, on, name="Reverse scroll direction", **values):
@@ -463,6 +463,21 @@ def test_text_that_went_nowhere_is_not_called_done(engine):
     page = screen(field(""))
     replies = follow(engine, "type 'a sentence that is longer than any calculator takes'", *[page] * 5)
     assert ending(replies[-1])[0] == "fail"
+
+
+def test_no_text_is_typed_while_a_dialogs_button_keeps_the_focus(engine):
+    field = element("text", "Name", states={"editable"}, w=300)
+    ok = element("push button", "OK", y=400, states={"focused"})
+    replies = follow(engine, "type 'a b' into Name", screen(field, ok), stays=True)
+    assert "type" not in [reply.arguments["action"] for reply in replies]
+    assert "the push button “OK” keeps the focus" in replies[-1].arguments["text"]
+
+
+def test_a_text_that_could_not_be_typed_is_not_called_done(engine):
+    failed = {0: Note("failed", "the keyboard focus went to “Files”")}
+    replies = follow(engine, "type 'hello'", screen(field("")), screen(field("h")), notes=failed, stays=True)
+    assert ending(replies[-1])[0] == "fail"
+    assert "the keyboard focus went to “Files”" in replies[-1].arguments["text"]
 
 
 def calculator(shown):

@@ -127,6 +127,29 @@ def test_a_key_was_pressed_in_the_window_that_was_in_front_before_it(fresh, wind
     assert [element.window for element in acted.elements] == ([] if fresh else [window])
 
 
+@pytest.mark.parametrize(
+    ("role", "seen", "expected"),
+    [
+        ("check box", False, Click(DesktopPoint(50, 15))),
+        ("push button", True, Click(DesktopPoint(50, 15))),
+        ("push button", False, TypeText(" ")),  # it may be the button that came after the dialog
+        ("text", True, TypeText(" ")),
+    ],
+)
+def test_space_on_a_control_is_recorded_as_a_click_on_it(role, seen, expected):
+    desk = Desk()
+    control = replace(FIELD, role=role, states=frozenset({"focused"}))
+    desk.focused = lambda: control
+    desk.at = lambda *place: desk.active() if len(place) == 2 else control
+    look = SimpleNamespace(outline=Outline(Size(400, 300), (control,) if seen else ()), began=-1.0, frame=None)
+    notes = Notes(lambda: look, lambda _: False, desk, desk, desk.emit)
+    notes.handle(KeyPressed("space", " "))
+    notes._deed.seen = None
+    notes.flush()
+    [acted] = desk.acted
+    assert acted.target == expected
+
+
 def test_enter_after_a_text_went_to_the_window_that_got_the_text():
     desk = Desk(shown="Bread")
     notes = desk.notes()

@@ -74,7 +74,7 @@ def click(now: Now, goal: Click) -> OrGoal:
 
     search = Search(now, target)
     while True:
-        looked: Steps[Element | Step | Choose] = look(now, find, target, place, tabs=False)
+        looked: Steps[Element | Step | Choose] = look(now, find, target, place, tabs=bool(target.inside))
         found = yield from looked
         if isinstance(found, Choose):
             return found

@@ -5,13 +5,14 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
+from agent.core.geometry import shared
 from agent.literal.do.amounts import set_value
 from agent.literal.do.known_places import known_place, targets_of
 from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
 from agent.literal.do.now import Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, opened, until
 from agent.literal.do.proof import key_may_close, leads, led_to, misnamed, vanished
 from agent.literal.find.effects import called
-from agent.literal.find.scene import BUTTONS, FIELDS, TEXTS, Scene
+from agent.literal.find.scene import AMOUNTS, BUTTONS, COMBOS, FIELDS, SWITCHES, TEXTS, Scene
 from agent.literal.goals import Calculate, Click, Press, Scroll, SetValue, Target, Type, Wait
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.numbers import amount_of, value_of
@@ -22,6 +23,8 @@ _MOST_SCROLLS, _MOST_UNDOS = 40, 30
 #: Longest text that is pressed key by key, and most characters of a sum: a key each.
 _MOST_KEYS, _MOST_SIGNS = 24, 28
 _TAKES_TEXT = FIELDS | {"spin button", "combo box", "document web", "autocomplete"}
+#: Controls that act on a typed text if they have the focus.
+_TAKES_KEYS = FIELDS | BUTTONS | SWITCHES | COMBOS | AMOUNTS
 #: Fields whose content is reported as a text.
 REPORTED = FIELDS - {"terminal", "password text"}
 _ONE_LINE_FIELDS = ("search", "find", "filter", "suchen", "suche", "address", "location", "url", "path")
@@ -140,7 +143,7 @@ def type_text(now: Now, goal: Type) -> Pursuit:
     """Type a text, key by key where there is only a display, and read it back."""
     if goal.into is not None:
         field = yield from _field(now, goal.into)
-        yield focus(now, field, describe_target(goal.into), main=True)
+        yield from give_focus(now, field, describe_target(goal.into), main=True)
     alone = goal.replace or _in_new_dialog(now, goal)
     if alone:
         yield Step.select_all()
@@ -162,6 +165,8 @@ def type_text(now: Now, goal: Type) -> Pursuit:
 
     if done := (yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)):
         return done
+    if first.failure is not None:
+        raise StuckError(f"the text could not be typed: {first.failure}")
     _, took = _text_changed(now, first) or ("", "")
     if took and took != goal.text and goal.text.startswith(took):
         raise StuckError(f"The field took only “{took[:60]}” of what I typed.")
@@ -170,14 +175,24 @@ def type_text(now: Now, goal: Type) -> Pursuit:
     raise UnseenError("I typed the text, but nothing that I can see took it.")
 
 
-def focus(now: Now, field: Element, name: str, *, main: bool = False) -> Step:
-    """Return the step that clicks a field until it has the focus."""
+def give_focus(now: Now, field: Element, name: str, *, main: bool = False) -> Steps[None]:
+    """Click a field until it has the focus. Raises StuckError if another control keeps the focus, as in a dialog."""
+
+    def focused() -> list[Element]:
+        taking = (one for one in now.scene.shown(_TAKES_KEYS, without="") if one.source != "words")
+        return [one for one in taking if "focused" in one.states]
 
     def has_focus() -> bool:
-        fields = (one for one in now.scene.shown({field.role}) if one.name == field.name)
-        return any("focused" in one.states and one.box == field.box for one in fields)
+        return any(one.role == field.role and one.name == field.name and one.box == field.box for one in focused())
 
-    return replace(now.click(f"Focus {name}: click it.", field, main=main), until=has_focus)
+    def may_have_focus() -> bool:
+        return not focused() or any(shared(one.box, field.box) is not None for one in focused())
+
+    yield replace(now.click(f"Focus {name}: click it.", field, main=main), until=has_focus)
+    if not (yield from until(may_have_focus, f"The focus is not in {name} yet: wait.", 2, 0.5)):
+        other = focused()[0]
+        where = f" in “{other.window}”" if other.window != field.window else ""
+        raise StuckError(f"{called(other)}{where} keeps the focus, so the text would not go into {name}")
 
 
 def field_with(now: Now, text: str) -> Element | None:

@@ -13,7 +13,7 @@ from math import inf
 from agent.core.changes import Change
 from agent.literal import goals
 from agent.literal.do.clicking import CLICKS
-from agent.literal.do.keyboard import REPORTED, UnseenError, field_with, focus, type_text
+from agent.literal.do.keyboard import REPORTED, UnseenError, field_with, give_focus, type_text
 from agent.literal.do.looking import Search, safe_spot
 from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, agrees, until
 from agent.literal.do.windows import raise_window
@@ -118,7 +118,9 @@ def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change]
         but = f"this changed otherwise: {wrong[0]}; it was to be" if wrong else (
             "nothing shows what they were to change (unless it was so before):"
         )  # fmt: skip
-        return Done(f"all steps are done, but {but} {text}", verified=False)
+        front = now.scene.front
+        asks = f"; in front is the dialog “{front.title or front.app}”" if front is not None and front.dialog else ""
+        return Done(f"all steps are done, but {but} {text}{asks}", verified=False)
     text = "; ".join(map(str, found.values()))
     return Done(text if len(found) == 1 else f"as expected: {text}")
 
@@ -263,7 +265,7 @@ def _type_into(now: Now, goal: goals.Type, near: Sequence[str]) -> Pursuit:
     if goal.empty and (found.value or "").strip():
         raise StuckError(f"it was empty when this was recorded, and “{found.window or found.app}” holds a text")
     if "focused" not in found.states:
-        yield focus(now, found, describe_target(goal.into))
+        yield from give_focus(now, found, describe_target(goal.into))
     if found.role == "spin button":  # it reports the number only when it loses the focus, in a later step
         if not any(map(str.isdigit, goal.text)):
             raise StuckError(f"“{goal.text}” is no number")
