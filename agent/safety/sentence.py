@@ -9,12 +9,14 @@ from itertools import pairwise, takewhile
 
 from agent.core.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
+from agent.core.roles import role_group
 from agent.safety.addresses import facts_of, names_site, visited
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.targets import captions, is_page
 from agent.safety.words import plain
 from foundation.configs import load_config
 
+_SWITCHES = role_group("what is on or off")
 #: A quotation. An apostrophe within a word is no quotation mark.
 _QUOTED = re.compile(r"(?:[\"“„«‘]|(?<!\w)')([^\"“”„«»‘’']{1,80})(?:[\"”“»]|['’](?!\w))")
 #: An address. At the beginning of a line it may contain spaces, as in a browser's address field.
@@ -70,9 +72,13 @@ class Sentence:
         if not called or any(not one or self._done[one] >= self._times(one) for one in called):
             return frozenset(facts)
         orders = self._orders(called[0], _visible(action, seen))
-        if orders or not any(one.role == "push button" for one in seen.elements):
+        shows_object = self._sees_object(called[0], action, seen)
+        roles = {one.role for one in seen.elements}
+        covers = orders or not (roles & {"push button"} or (roles & _SWITCHES and self._only_opens(called[0])))
+        # A dialog may ask about something else: "Clear the search field" orders no "Clear" that deletes the history.
+        if covers and (shows_object or not _is_asked(action, seen)):
             facts.add("in your words")
-        if orders and self._sees_object(called[0], action, seen):
+        if orders and shows_object:
             facts.add("in your words, with its object")
         return frozenset(facts)
 
@@ -112,6 +118,12 @@ class Sentence:
             for deed in _deeds(clause, objects, english=english)
             for one in _content(caption)
         )
+
+    def _only_opens(self, caption: str) -> bool:
+        """Whether the instruction names something only to open or read it: "Open the settings of my VPN"."""
+        clauses = [clause for sentences in self._lines() for sentence in sentences for clause in sentence.clauses]
+        naming = [clause for clause in clauses if any(_same(one, word) for one in clause for word in _content(caption))]
+        return bool(naming) and all(clause[0] in _listed("opening") | _listed("reading") for clause in naming)
 
     def _wish(self) -> str:
         """Return the instruction without questions, and without texts after a colon: these request no press."""
@@ -251,6 +263,12 @@ def _visible(action: Action[DesktopPoint], seen: Situation) -> list[str]:
     place = seen.focused if isinstance(action, TYPING) else seen.under
     texts = [seen.asked, *(one.label for one in seen.elements), *((place.app, place.title) if place else ())]
     return [word for text in texts for word in _content(plain(text))]
+
+
+def _is_asked(action: Action[DesktopPoint], seen: Situation) -> bool:
+    """Whether a press answers a dialog."""
+    place = seen.focused if isinstance(action, TYPING) else seen.under
+    return bool(seen.asked) or (place is not None and place.dialog)
 
 
 def _program(place: Place | None) -> list[str]:

@@ -51,6 +51,7 @@ Fact: TypeAlias = Literal[
     "mnemonic",  # alt and one character: presses the element with that mnemonic
     "a dialog",  # the window is a dialog
     "a question",  # it answers a dialog, drawn as a window or inside one
+    "named in the question",  # a question of the dialog has the caption of the button: "Close board?" and "Close"
     "a document",  # the window shows a document of an office program, viewer or player; its title is a file's name
     "of an ordinary kind",  # by its categories, the application is a game, or for documents, pictures, sound ...
     "a strange language",  # the text of the dialog that is answered has hardly a known word

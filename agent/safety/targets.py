@@ -63,6 +63,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         "a value": bool(roles) and roles[-1] in _VALUES,
         "a dialog": dialog is not None,
         "a question": bool(seen.asked),
+        "named in the question": any(_is_asked_about(seen.asked, one.name) for one in seen.elements),
         "a document": not seen.asked and _is_document(place),
     }
     found = facts_of_focus(seen) | {fact for fact, is_so in holds.items() if is_so}
@@ -91,6 +92,13 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         for point in points_of(action):
             found |= _at_the_edge(point, place.region)
     return found
+
+
+def _is_asked_about(question: str, caption: str) -> bool:
+    """Whether a question has a button's caption among other words: "Close board?" and "Close"."""
+    words = re.escape(plain(caption.strip(" .…")))
+    asked = re.findall(r"[^.!?]+(?=[?？])", plain(question))
+    return len(words) > 2 and any(re.search(rf"(?<!\w){words}(?!\w)", one) and one.strip() != words for one in asked)
 
 
 @cache
