@@ -333,7 +333,10 @@ class _Run:
     def _is_busy(self, goal: Goal) -> bool:
         """Return whether the front window may still report its elements, so that the engine must wait for them."""
         scene = self.now.scene
-        if not scene.is_late or isinstance(goal, _NEEDS_NO_ELEMENTS):
+        needs_none = isinstance(goal, _NEEDS_NO_ELEMENTS) and not (
+            isinstance(goal, goals.Open) and goal.kind == "settings"
+        )
+        if not scene.is_late or needs_none:  # an application's settings are looked for in its menus
             return False
         if any(move.action == "open" for move in self.now.moves):
             return True
@@ -374,9 +377,13 @@ class _Run:
             one
             for at, one in enumerate(self._reached)
             if not (one.done.verified or at in summed)
-            and not (leads(one.goal) and next((later.done.verified for later in self._reached[at + 1 :]
-                                               if not leads(later.goal)), False))
+            and not (_leads(one) and next((later.done.verified for later in self._reached[at + 1 :]
+                                           if not _leads(later)), False))
         ]  # fmt: skip
+
+
+def _leads(reached: _Reached) -> bool:
+    return reached.done.on_the_way or leads(reached.goal)
 
 
 def _give_up(words: str, reached: Sequence[_Reached]) -> Reply:

@@ -167,6 +167,29 @@ def test_a_setting_that_changed_is_evidence(engine):
     assert "Adwaita-dark" in last.arguments["evidence"][0]
 
 
+@pytest.mark.parametrize(("first", "verified"), [("click General", True), ("scroll down", True), ("click Save", False)])
+def test_what_only_leads_on_is_proved_by_what_comes_next(engine, first, verified):
+    there = (element("list item", "General"), element("push button", "Save", y=300))
+    shut, done = screen(*there, box(on=False, y=400)), screen(*there, box(on=True, y=400))
+    replies = follow(engine, f"{first}, then enable Reverse scroll direction", *[shut] * 3, *[done] * 6)
+    assert ending(replies[-1]) == ("success", verified)
+
+
+def test_a_place_that_is_not_there_may_be_a_part_of_the_name(engine):
+    first, last = follow(
+        engine, "enable Show menus in new windows", screen(box(on=False, name="Show menus in new windows")),
+        screen(box(on=True, name="Show menus in new windows")),
+    )  # fmt: skip
+    assert call_of(first)["action"] == "click"
+    assert ending(last) == ("success", True)
+
+
+def test_the_main_menu_is_the_only_menu_button_of_the_window(engine):
+    menu, opened = element("push button", "Menu"), element("menu item", "Preferences", y=300)
+    first, *_ = follow(engine, "click the main menu", screen(menu), screen(menu, opened))
+    assert call_of(first)["coordinate"] == [250, 210]
+
+
 def test_it_never_clicks_something_merely_similar(engine):
     page = screen(
         element("push button", "Delete everything", y=150),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agent.literal.do.folders import enter_folder
 from agent.literal.do.known_places import in_its_window, known_place, page_named, settings_of, shows, targets_of
-from agent.literal.do.looking import Search, at_once, covers, look, moved
+from agent.literal.do.looking import Search, at_once, covers, look, menu_button, moved
 from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of
@@ -63,6 +63,8 @@ def click(now: Now, goal: Click) -> OrGoal:
         page = (yield from now.the(target, _PAGES)) if goal.or_open else None
         if found := page or (yield from now.the(target, CLICKABLE | TEXTS | {"image", "panel"})):
             return found
+        if action == "click" and (button := menu_button(now, target)) is not None:
+            return button
         menu = now.finder.best(Target(target.inside), _MENUS) if target.inside and not opened_menu else None
         if menu is not None and menu.role in _MENUS and now.scene.in_front(menu):  # no panel's button for a window
             opened_menu = True
@@ -78,6 +80,7 @@ def click(now: Now, goal: Click) -> OrGoal:
         found = yield from looked
         if isinstance(found, Choose):
             return found
+        to_a_page = isinstance(found, Element) and found.role in _PAGES | {"menu"}
         if isinstance(found, Step):
             attempt = yield found
         else:
@@ -95,7 +98,8 @@ def click(now: Now, goal: Click) -> OrGoal:
             words = f"“{now.scene.text_of(found)[:60]}” is there: {action.replace('_', ' ')} it."
             attempt = yield now.click(words, found, action)
         if attempt.failure is None or attempt.action != "open":
-            return (yield from came_of(now, goal, attempt))
+            done = yield from came_of(now, goal, attempt)
+            return replace(done, on_the_way=to_a_page and not done.verified)
 
 
 def go_to(now: Now, page: Place) -> Pursuit:
@@ -112,7 +116,8 @@ def go_to(now: Now, page: Place) -> Pursuit:
     if isinstance(found, Done):
         return found
     attempt = yield now.click(f"Go to “{now.scene.text_of(found)}”.", found)
-    return (yield from came_of(now, Click(target), attempt))
+    done = yield from came_of(now, Click(target), attempt)
+    return replace(done, on_the_way=not done.verified)
 
 
 def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:

@@ -105,7 +105,7 @@ def scroll(now: Now, goal: Scroll) -> Pursuit:
         return Done(f"I scrolled {goal.direction}{where}" + (" to the end" if goal.to_end else ""))
     if goal.to_end:
         return Done(f"It stands at the end already: nothing moved{where} when I scrolled {goal.direction}")
-    return Done(f"I scrolled {goal.direction}{where}, and nothing moved", verified=False)
+    return Done(f"I scrolled {goal.direction}{where}, and nothing moved", verified=False, on_the_way=True)
 
 
 def let_pass(_now: Now, goal: Wait) -> Pursuit:

@@ -353,6 +353,18 @@ def covers(box: Region, x: float, y: float, around: int, above: int) -> bool:
     return box.left - around <= x <= box.right + around and box.top - above <= y <= box.bottom + around
 
 
+def menu_button(now: Now, target: Target) -> Element | None:
+    """Return the button of the front window's menu if the main menu is wanted; it may only be called "Menu"."""
+    if not _MENU_BUTTON.fullmatch(target.name) or now.scene.menu_is_open:
+        return None
+    front = now.scene.front
+    windows = [found for one in now.names.of(target.inside) if (found := now.scene.named_window(one))]
+    if front is None or (target.inside and front not in windows):
+        return None
+    buttons = [one for one in now.scene.shown({"push button", "toggle button"}) if _MENU_BUTTON.fullmatch(one.name)]
+    return buttons[0] if len(buttons) == 1 else None
+
+
 def area_named(now: Now, name: str) -> Element | None:
     """Return the list, page or pane of that name."""
     scrolled = (one for one in now.scene.elements if one.role in _SCROLLED)

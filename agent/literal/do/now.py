@@ -68,6 +68,7 @@ class Done:
 
     words: str
     verified: bool = True
+    on_the_way: bool = False  # it only led to what came next, whose success proves it
 
 
 @dataclass(frozen=True, slots=True)

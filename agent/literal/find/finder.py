@@ -108,8 +108,9 @@ class Finder:
     def all(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE) -> list[Found]:
         """Return the matching elements in the target's window and of its role, best first."""
         among = self._among(target)
-        if among is None:
-            return []
+        if among is None:  # there is no such window: "Show menus in new windows" may be one name
+            whole = target.whole if target.inside.casefold() in target.whole.casefold() else ""
+            return self.all(Target(whole, target.role), roles, least=max(least, WHOLE)) if whole else []
         named = [target.whole, target.name] if target.whole and target.whole != target.name else [target.name]
         for name in named:
             found = self._named(name, among, self._roles(target, roles), least)
