@@ -174,6 +174,35 @@ def test_what_a_click_would_hit_is_the_control_on_top(bus: AccessibilityBus) -> 
     assert covered.at(DesktopPoint(20, 30)) is None
 
 
+#: Its window has 800 x 600 pixels, as GTK 3 draws it on X11 with a window scale of 2; it counts half as many.
+SCALED = layer(1, (100, 80, 800, 600))
+
+
+@pytest.mark.parametrize("looks_first", [False, True])
+def test_an_application_that_counts_two_pixels_as_one_is_told_where_it_is(
+    bus: AccessibilityBus, looks_first: bool
+) -> None:
+    upper, lower = Thing("push button", "Save", (60, 60, 80, 30)), Thing("push button", "Delete", (120, 120, 160, 60))
+    bus.add(window(upper, lower, box=(50, 40, 400, 300)))
+    told = elements(bus, SCALED)
+    if looks_first:
+        shown = named(told.outline())
+        assert shown["Save"].box == Region(120, 120, 160, 60)  # where "Delete" would be, unscaled
+        assert shown["Save"].trusted and shown["Delete"].trusted
+    found = told.at(DesktopPoint(200, 150))
+    assert found is not None and found.name == "Save"
+
+
+def test_a_scale_that_changes_is_noticed(bus: AccessibilityBus) -> None:
+    bus.add(window(BUTTON))
+    windows = FakeWindows(layer(1, (0, 0, 400, 300)))
+    told = AtspiElements(lambda: iter([bus.address]), windows, [SCREEN])  # type: ignore[arg-type]
+    for scale in (1, 2, 1):
+        windows.shown = [layer(1, (0, 0, scale * 400, scale * 300))]
+        left, top, width, height = (scale * side for side in BUTTON.box)
+        assert named(told.outline())["Save"].box == Region(left, top, width, height)
+
+
 def test_a_part_of_a_page_that_takes_clicks_is_told(bus: AccessibilityBus) -> None:
     part = Thing("section", "", (10, 10, 100, 20), [Thing("static", "Pay", (12, 12, 30, 10))], action="click")
     bus.add(window(part, Thing("section", "", (10, 50, 100, 20), action="clickAncestor")), toolkit="Gecko")

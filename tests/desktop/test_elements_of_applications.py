@@ -219,6 +219,15 @@ Gtk.main()
 """
 
 
+@pytest.mark.parametrize("scale", ["1", "2"])
+def test_a_button_of_gtk3_is_where_it_is_drawn_on_a_screen_with_small_pixels_too(desk: Desk, scale: str) -> None:
+    program = desk.start("/usr/bin/python3", "-c", INVITES.format(default=0), GDK_SCALE=scale)
+    button = desk.wait("push button", "Invite all")
+    assert desk.hit(button).name == "Invite all"
+    desk.click(button)
+    wait_until(lambda: program.poll() is not None, "the dialog has closed", 20)
+
+
 @pytest.mark.parametrize(("default", "name"), [(1, "Invite all"), (0, "Cancel")])
 def test_the_button_that_enter_presses_is_told(desk: Desk, default: int, name: str) -> None:
     desk.start("/usr/bin/python3", "-c", INVITES.format(default=default))

@@ -1,17 +1,19 @@
 """The applications on the accessibility bus, and how their window nodes match the windows of the desktop."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agent.core.geometry import Region
 from agent.desktop.protocol.windows import Layer
 from agent.desktop.trees.bus import DBUS, Call, Question
 from agent.desktop.trees.gtk4 import Asked
 from agent.desktop.trees.roles import VISIBLE, WINDOWS, has
-from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, text_of
+from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, scaled, text_of
 
 _REGISTRY = ("org.a11y.atspi.Registry", ROOT)
 #: Toolkits that show web pages, where any element may be clickable.
 _BROWSERS = ("Gecko", "Chromium", "WebKitGtk", "WebKitGTK")
+_SCALES = (1, 2, 3)
 _MOST_APPLICATIONS = 200
 _MOST_WINDOWS = 50
 #: Pixels by which the sizes of a window and of its node may differ: GTK 4 leaves out borders that it draws itself.
@@ -27,6 +29,7 @@ class Application:
     pid: int | None
     toolkit: str
     matches: bool = True  # whether it answers `tree.below`
+    scale: int | None = None  # how many pixels it counts as one: GTK 3 on X11, if windows are scaled; None: not known
     unfolded: dict[Ref, Asked] = field(default_factory=dict)  # see `gtk4.cached`
     hollow: set[Ref] = field(default_factory=set)  # see `gtk4.hollow_lists`
 
@@ -93,6 +96,36 @@ def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) ->
             found[node.ref] = layer
             taken.add(id(layer))
     return found
+
+
+def matched_windows(application: Application, layers: Sequence[Layer]) -> Question[tuple[list[Node], dict[Ref, Layer]]]:
+    """Return the nodes of an application's windows, with the layers of those that are matched, and note its scale."""
+    was = application.scale or 1
+    frames = yield from scaled(windows_of(application), was)
+    found = matching(frames, layers, application.pid)
+    application.scale = _scale_of(was, frames, found)
+    if application.scale != was:
+        frames = yield from scaled(windows_of(application), application.scale)
+        found = matching(frames, layers, application.pid)
+    return frames, found
+
+
+def _scale_of(was: int, frames: Sequence[Node], found: Mapping[Ref, Layer]) -> int:
+    """Return how many pixels the application counts as one: the scale that fits its windows clearly best."""
+    titled = _titled(frames, found)
+    misfit = {scale: sum(_misfit(*pair, scale / was) for pair in titled) for scale in _SCALES}
+    best = min(_SCALES, key=misfit.__getitem__)
+    return best if misfit[best] < misfit[was] / 4 else was
+
+
+def _titled(frames: Sequence[Node], found: Mapping[Ref, Layer]) -> list[tuple[Region, Region]]:
+    """Return the boxes of windows and of their nodes that surely belong together, because they have one title."""
+    pairs = ((node, found[node.ref]) for node in frames if node.ref in found)
+    return [(node.box, layer.box) for node, layer in pairs if node.box and node.name == layer.window.title != ""]
+
+
+def _misfit(own: Region, window: Region, scale: float) -> float:
+    return abs(window.width - own.width * scale) + abs(window.height - own.height * scale)
 
 
 def _likeness(node: Node, layer: Layer) -> int:

@@ -17,7 +17,7 @@ from agent.desktop.trees.bus import Bus, Limits, Question, together
 from agent.desktop.trees.contents import clicked, fill, trust
 from agent.desktop.trees.lookup import Lookup
 from agent.desktop.trees.shape import Draft, Seen, Tree, clickable_sections, drafts
-from agent.desktop.trees.tree import Node, Ref, matched, move, walked
+from agent.desktop.trees.tree import Node, Ref, matched, move, scaled, walked
 from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError
 
@@ -160,19 +160,15 @@ class AtspiElements:
         application = yield from self._known(ref)
         if application is None or not _may_be_seen(application, layers, parts):
             return []
-        frames = yield from applications.windows_of(application)
-        found = applications.matching(frames, layers, application.pid)
+        frames, found = yield from applications.matched_windows(application, layers)
         shown = [frame for frame in frames if frame.ref in found and parts.get(found[frame.ref].window.id)]
         cache: dict[Ref, Node] = {}
         if application.is_gtk4:
             hollow = frozenset(application.hollow)
             cache = (yield from gtk4.cached(application.ref, application.unfolded, hollow)) or {}
             application.hollow.clear()
-        return (
-            yield from together(
-                *(self._seeing(application, frame, found[frame.ref], layers, parts, cache) for frame in shown)
-            )
-        )
+        seeing = (self._seeing(application, frame, found[frame.ref], layers, parts, cache) for frame in shown)
+        return (yield from scaled(together(*seeing), application.scale or 1))
 
     def _seeing(
         self,
@@ -271,7 +267,10 @@ class AtspiElements:
                 for ref in (yield from applications.of_process(list(self._applications), pid)):
                     yield from self._known(ref)
             for application in [one for one in self._applications.values() if one.pid == pid]:
-                found = yield from look(Lookup(application, layer, layers, self._seen, self._elements))
+                if application.scale is None:
+                    yield from applications.matched_windows(application, layers)
+                asked = look(Lookup(application, layer, layers, self._seen, self._elements))
+                found = yield from scaled(asked, application.scale or 1)
                 if found is not None or pid != 0:
                     return found
         return None

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from agent.core.geometry import Region
 from agent.desktop.trees.bus import Array, Body, Call, Question, together
@@ -12,7 +12,9 @@ from agent.desktop.trees.roles import MENU_BAR, MENU_ITEM, SHOWING, TABLES, VISI
 #: A node: the application's name on the bus, and the object's path there.
 Ref: TypeAlias = tuple[str, str]
 
+T = TypeVar("T")
 _A11Y = "org.a11y.atspi."
+_EXTENTS, _HIT = "GetExtents", "GetAccessibleAtPoint"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 ROOT = "/org/a11y/atspi/accessible/root"
 NULL = "/org/a11y/atspi/null"
@@ -59,12 +61,35 @@ def getter(ref: Ref, interface: str, name: str) -> Call:
 
 def extents(ref: Ref, coordinates: int) -> Call:
     """Build a call for a node's box."""
-    return method(ref, "Component", "GetExtents", "(iiii)", "u", coordinates)
+    return method(ref, "Component", _EXTENTS, "(iiii)", "u", coordinates)
 
 
 def hit(ref: Ref, x: int, y: int, coordinates: int) -> Call:
     """Build a call for the descendant of a node at a point."""
-    return method(ref, "Component", "GetAccessibleAtPoint", "(so)", "iiu", x, y, coordinates)
+    return method(ref, "Component", _HIT, "(so)", "iiu", x, y, coordinates)
+
+
+def scaled(question: Question[T], scale: int) -> Question[T]:
+    """Ask an application that counts `scale` pixels as one: convert the points of hit tests, and the boxes."""
+    if scale == 1:
+        return (yield from question)
+    replies: list[Body] | None = None
+    while True:
+        try:
+            calls = next(question) if replies is None else question.send(replies)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # a generator's result is untyped here
+        asked = [
+            call._replace(body=(call.body[0] // scale, call.body[1] // scale, call.body[2]))
+            if call.member == _HIT
+            else call
+            for call in calls
+        ]
+        found = yield asked
+        replies = [
+            (tuple(side * scale for side in reply[0]),) if reply and call.member == _EXTENTS else reply
+            for call, reply in zip(calls, found, strict=True)
+        ]
 
 
 def text_between(ref: Ref, first: int, last: int) -> Call:
