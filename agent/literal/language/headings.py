@@ -124,10 +124,13 @@ def _step(piece: str, joint: str) -> str:
 
 
 def _with_clicks(text: str) -> str:
-    """Repeat the verb of "click A" for a name behind "then"."""
+    """Repeat the verb of "click A" for a name behind "then", and add it to a tab whose name is a verb."""
     pieces = _BETWEEN.split(text)
     for at in range(2, len(pieces), 2):
         piece, before = pieces[at], _GOES_ON.match(pieces[at - 2])
+        if _TAB.fullmatch(piece) and not _OF_TABS.match(piece) and _starts_with_verb(piece):  # "Focus tab"
+            pieces[at] = f"click {piece}"
+            continue
         is_name = re.fullmatch(f"(?:the )?{_NAME}", piece) is not None and not _CLAUSE.match(piece)
         if before is None or "then" not in pieces[at - 1] or _starts_with_verb(piece) or not is_name or "+" in piece:
             continue
