@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,10 +36,11 @@ from agent.run.loop.witness_worker import Watch
 from agent.run.observing.outliner import Eye
 from agent.safety.naming import Aim, named
 from agent.safety.stop import StopSwitch
+from agent.screen.captions import caption_at
 from agent.screen.capture import Frame
 from agent.screen.encode import encode
 from agent.screen.nearby import Described, described_at, described_field
-from agent.screen.ocr import reading_languages
+from agent.screen.ocr import Ocr, reading_languages
 from agent.screen.outline import Element, Outline
 from foundation.chat_stream import Usage
 from foundation.errors import EnvironmentLacksError, ExitStatus
@@ -132,7 +133,7 @@ def _follow(desktop: Desktop, log: InputLog, looker: "_Looker", stop: StopSwitch
             raise _UNWATCHED
         opened.enter_context(closing(windows))
         opened.enter_context(closing(elements))
-        notes = Notes(looker.seen, looker.owns, windows, elements, emit)
+        notes = Notes(looker.seen, looker.owns, windows, elements, emit, looker.caption)
         while (happened := log.next(0 if stop.stopped else _IDLE)) is not None or not stop.stopped:
             if isinstance(happened, KeyPressed) and {*happened.held, happened.key} == _STOP:
                 stop.stop("the stop key was pressed")
@@ -148,7 +149,9 @@ class _Looker:
     """Looks at the screen again and again on a thread of its own, without our own windows. A context manager."""
 
     def __init__(self, desktop: Desktop) -> None:
-        self._eye = Eye(desktop, reading_languages(os.environ)[0], words=False)
+        self._languages, _ = reading_languages(os.environ)
+        self._eye = Eye(desktop, self._languages, words=False)
+        self._ocr: Ocr | None = None
         self.owns = self._eye.owns
         self._seen: _Seen | None = None
         self._error: Exception | None = None
@@ -174,6 +177,14 @@ class _Looker:
         """Return the newest look."""
         return self._seen
 
+    def caption(self, frame: Frame, point: DesktopPoint) -> str:
+        """Return the text at a point that the desktop does not name; "" if none can be read."""
+        at = frame.viewport.desktop_to_capture(point)
+        with suppress(EnvironmentLacksError):  # without tesseract's data, its picture alone is recorded
+            self._ocr = self._ocr or Ocr("Reading what is clicked", self._languages)
+            return caption_at(frame.image, at.x, at.y, self._ocr, max(1.0, frame.viewport.scale[0])).text
+        return ""
+
     def _look(self) -> None:
         with closing(self._eye):
             while not self._ended.wait(_BETWEEN_LOOKS if self._seen else 0):
@@ -189,12 +200,14 @@ class Notes:
     """Turns input into the steps of a run. Used from one thread, which owns the connections `windows` and `elements`.
 
     `seen` returns the newest look at the screen. Input in our own windows, as told by `owns`, is not recorded.
+    `caption` reads the text at a point, for clicks on what has no name.
     """
 
     def __init__(
         self, seen: Callable[[], _Seen | None], owns: Callable[[Window | None], bool], windows: Windows,
-        elements: Elements, emit: Emit,
+        elements: Elements, emit: Emit, caption: Callable[[Frame, DesktopPoint], str] = lambda *_: "",
     ) -> None:  # fmt: skip
+        self._caption = caption
         self._seen, self._owns, self._windows, self._elements, self._emit = seen, owns, windows, elements, emit
         self._deed: _Deed | None = None
         self._changed = 0.0  # `time.monotonic()` of the last input; looks that began earlier are outdated
@@ -318,6 +331,8 @@ class Notes:
         if isinstance(target, TypeText) and not deed.is_shown:
             target = TypeText(f"[redacted {len(target.text)} chars]")
         aim = _aim(deed)
+        if seen is not None and not aim.names[0] and isinstance(target, Click) and target.point is not None:
+            aim = replace(aim, names=(f"“{words}”" if (words := self._caption(seen.frame, target.point)) else "",))
         if seen is not None:
             image = encode(seen.frame.image, "png")
             self._emit(events.Observed(step, (image,), seen.frame.viewport, 0, image.digest, {}))

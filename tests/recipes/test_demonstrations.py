@@ -6,15 +6,17 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from PIL import Image
 from stubs.display import PlainDisplay
 
 from agent.core.actions import Click, Drag, PressKeys, Scroll, TypeText
-from agent.core.geometry import DesktopPoint, Region, Size
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.desktop.protocol.elements import FieldText
 from agent.desktop.protocol.input_log import ButtonPressed, ButtonReleased, KeyPressed, WheelTurned
 from agent.desktop.protocol.windows import Window
 from agent.events.run_events import Acted
 from agent.recipes.demonstration import Notes
+from agent.screen.capture import Frame
 from agent.screen.outline import Element, Outline, ShownWindow
 
 HERE = DesktopPoint(20, 20)
@@ -148,6 +150,21 @@ def test_space_on_a_control_is_recorded_as_a_click_on_it(role, seen, expected):
     notes.flush()
     [acted] = desk.acted
     assert acted.target == expected
+
+
+@pytest.mark.parametrize(("name", "words"), [("", "“Increase”"), ("Title", "“Title”")])
+def test_the_text_that_stands_there_names_what_the_desktop_does_not(name, words):
+    desk = Desk()
+    there = replace(FIELD, role="panel", name=name)
+    desk.at = lambda *place: desk.active() if len(place) == 2 else there
+    frame = Frame(Image.new("RGB", (400, 300)), Viewport(Region(0, 0, 400, 300), Size(400, 300)), 1)
+    look = SimpleNamespace(outline=Outline(Size(400, 300), ()), began=time.monotonic() + 9, frame=frame)
+    notes = Notes(lambda: look, lambda _: False, desk, desk, desk.emit, lambda *_: "Increase")
+    for one in (PRESS, LET_GO):
+        notes.handle(one)
+    notes.flush()
+    [acted] = desk.acted
+    assert acted.aim.names == (words,)
 
 
 def test_enter_after_a_text_went_to_the_window_that_got_the_text():
