@@ -184,6 +184,15 @@ def test_a_place_that_is_not_there_may_be_a_part_of_the_name(engine):
     assert ending(last) == ("success", True)
 
 
+def test_a_page_is_not_the_row_that_has_its_name(engine):
+    """GNOME's page "Date & Time" has a row "Date & Time", beside the row of the control."""
+    row = element("list item", "Date & Time", id=7)
+    format_ = element("combo box", "24-hour", label="Time Format", y=300)
+    now = replace(screen(row, element("label", "today", parent=7), format_), environ={"XDG_CURRENT_DESKTOP": "GNOME"})
+    first, *_ = follow(engine, "set Time Format to AM / PM in Date & Time", now, now)
+    assert call_of(first)["coordinate"] == [250, 310]
+
+
 def test_the_main_menu_is_the_only_menu_button_of_the_window(engine):
     menu, opened = element("push button", "Menu"), element("menu item", "Preferences", y=300)
     first, *_ = follow(engine, "click the main menu", screen(menu), screen(menu, opened))

@@ -199,12 +199,13 @@ class Finder:
         for name in self._names.of(target.inside):
             if (window := self.scene.named_window(name)) is not None:
                 return [element for element in elements if self.scene.in_window(element, window)]
-        if (group := self.group(target.inside)) is not None:
+        desktop = self._names.desktop
+        is_page = desktop is not None and find_page(target.inside, desktop, self._names.of) is not None
+        # A page may have a row of its own name: "Date & Time".
+        if (group := self.group(target.inside, without="list item" if is_page else "")) is not None:
             return group
         if (area := self._area(target.inside)) is not None:
             return area
-        desktop = self._names.desktop
-        is_page = desktop is not None and find_page(target.inside, desktop, self._names.of) is not None
         return [one for one in elements if self.scene.in_front(one)] if is_page else None
 
     def _area(self, name: str) -> list[Element] | None:
@@ -221,9 +222,12 @@ class Finder:
         edge = front.box.left + _SIDE * front.box.width
         return [one for one in shown if one.role not in MENU_ITEMS and one.box.middle.x < edge]
 
-    def group(self, name: str) -> list[Element] | None:
-        """Return the elements in the group, page or list of that name; None if there is none or it is not open."""
-        for element in self.scene.elements:
+    def group(self, name: str, without: str = "") -> list[Element] | None:
+        """Return the elements in the group, page or list of that name; None if there is none or it is not open.
+
+        `without`: a role that does not count.
+        """
+        for element in (one for one in self.scene.elements if one.role != without):
             fits = max(fit_of(self.scene.text_of(element), one) for one in self._names.of(name))
             if fits >= WHOLE and element.role in ("page tab", "tab", "list item", "menu", "panel", "frame", "grouping"):
                 inside = self.scene.within(element)

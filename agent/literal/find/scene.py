@@ -204,6 +204,7 @@ class Scene:
             lambda one: _holds(re.sub(r"[*/\\]+", " ", one.title), wanted),  # "*~/Notes/a.txt - Mousepad"
             lambda one: _holds(re.sub(r"[-._]", " ", one.app), wanted),
             lambda one: kinds and _is_of_kind(one, wanted),
+            lambda one: plain(one.title) == re.sub(r" (?:settings|preferences)$", "", wanted),  # "the desktop settings"
         ]
         found = ([one for one in self.windows if wanted and fit(one)] for fit in fits)
         return next(filter(None, found), [])

@@ -36,6 +36,10 @@ _BUILDERS: Mapping[str, Builder] = vars(controls) | vars(files) | vars(keyboard)
 
 _PLACE = re.compile(r"(?i)(?:in|inside|within|on|under) (?P<place>.+)")
 
+#: A tab that is told after its window: "in the Mouse settings, on the Buttons tab, ...".
+_TAB_IN = re.compile(
+    r"(?i)(?<=^in )(?P<window>[^,\x00]{1,40}), (?:on|in|under) (?P<tab>the [^,\x00]{1,40}? (?:tab|page|section))\b"
+)
 #: A tab together with its window.
 _TAB = re.compile(
     r"(?i)(?P<tab>.+?) (?:tab|page|section) (?:of|in|on|from) (?P<window>.+)|(?P<owner>.+?)['’]s (?P<own>.+)"
@@ -214,7 +218,7 @@ def _check_names(goals: Sequence[Goal], quoted: Sequence[str]) -> None:
 def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
     """Split "in Z, do it" into the place and the rest. The rest is "" if it is in the next part."""
     verb = re.compile(rf"(?i),? (?={lexicon.verbs()}(?![\w'’-]))")
-    match = _PLACE.fullmatch(text)
+    match = _PLACE.fullmatch(_TAB_IN.sub(r"\g<tab> of \g<window>", text))
     if match is None:
         return "", text
     part = Part(text, quoted)
@@ -258,7 +262,8 @@ def _through_tabs(goals: Sequence[Goal]) -> list[Goal]:
         if target is None or found is None:
             through.append(goal)
             continue
-        window = re.sub("^the ", "", found["window"] or found["owner"], flags=re.IGNORECASE)
+        named = found["window"] or found["owner"]
+        window = place_name(Part(named, []), named)
         role = "page tab" if found["tab"] else ""  # "Mousepad's Document menu"
         tab = kinds.Click(Target(found["tab"] or found["own"], role, inside=window))
         if tab not in through:

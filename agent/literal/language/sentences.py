@@ -97,7 +97,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
 #: Words before a place that is told last: "turn on X, it's in Y", "X off, please, on the Y page".
 _BEFORE_A_PLACE = re.compile(
     r"(?i)(?:,? please)?(?:,? (?:which|that)(?: is|['’]s| are| lies?)|,(?: it(?: is|['’]s))?) "
-    r"(?=(?P<place>(?:in|on|inside|under|from) (?:the |my )?[^\s,.:!?][^,.:!?]*)(?:[.!?,]|$))"
+    r"(?=(?P<place>(?:in|on|inside|under|from) (?:the |my )?[^\s,.:!?][^,.:!?]*)(?:[.!?]|$))"
 )
 
 
@@ -292,6 +292,8 @@ def _in_label(text: str, match: re.Match[str]) -> bool:
     if not words[0][0].isupper() or not after:
         return False
     switched = _SWITCHED.match(text) and len(words) >= _FROM_A_LABEL and any(word.islower() for word in words)
+    if words[-1].casefold() == "only":  # "switch on Large Text only when I plug in a monitor"
+        return False
     if _CLAUSE.match(after):  # "tick Show a warning if a job is running", but not "turn on Night Light if it is dark"
         return bool(switched)
     if match.lastgroup == "quantity":  # "Show all windows"

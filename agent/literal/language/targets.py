@@ -46,6 +46,8 @@ _CALLED = r"(?:(?:called|named|labell?ed|titled|that says|saying|with the (?:nam
 _DESKTOPS = frozenset(("gnome", "kde", "xfce", "mate", "cinnamon", "plasma", "system", "desktop"))
 #: A label in sentence case: "Show hidden files".
 _SENTENCE = re.compile(r"[A-Z]\S* (?:\S+ )*[a-z]\S* \S")
+#: How a condition begins, which is no part of a place: "in Mousepad if it is hidden".
+_IF = re.compile(r"(?i)\b(?:if|unless|until|whenever|while|when) (?=it|the|this|that|there|they|I|you|my)")
 _PREFERENCES = re.compile(r"(?i) (?:preferences|settings|options)(?:$| of )")
 #: Names of the sidebar, as in file managers.
 _SIDE = re.compile(r"(?i)(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)")
@@ -141,6 +143,8 @@ def place_name(part: Part, text: str) -> str:
     if (quotation := quotes.only_quotation(text, part.quoted, names=True)) is not None:
         return quotation
     bare = _ARTICLE.sub("", re.sub(r"^.+ (?:under|,) ", "", text))
+    if found := _IF.search(bare):
+        raise NotUnderstoodError(f"I cannot follow “{found[0]}”: say only what to do.")
     if bare.casefold() in _HERE:
         return ""
     if bare.casefold() in lexicon.applications():

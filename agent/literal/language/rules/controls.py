@@ -120,7 +120,7 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     if joint and amount_of(part.shown(first)) is not None:
         raise NotUnderstoodError(f"I do not understand what “and {part.shown(rest)}” adds: say it by itself.")
     value, inside = match["value"], ""
-    if found := re.fullmatch(r"(?i)(?P<value>\x00\d+\x00|[^\x00]+) in (?P<place>.+)", value):
+    if found := re.fullmatch(r"(?i)(?P<value>\x00\d+\x00|[^\x00]+) (?:in|under|on(?= the )) (?P<place>.+)", value):
         value, inside = found["value"], place_name(part, found["place"])
     shown, is_quoted = part.shown(value), "\x00" in value
     control = re.sub(r"^(?:the )?value of | from \S+$", "", match["what"], flags=re.IGNORECASE)
