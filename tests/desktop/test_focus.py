@@ -1,3 +1,4 @@
+import signal
 import subprocess
 
 import pytest
@@ -21,7 +22,7 @@ class AtTheTerminal:
         subprocess.Popen(["xterm"], env=self._environ, start_new_session=True)
         wait_for(lambda: (now := self._windows.active()) is not None and now.app == "XTerm")
         if self._closes is not None:
-            self._closes.kill()
+            self._closes.signal(signal.SIGKILL)
             self._closes.wait()
             wait_for(lambda: all(window.app != "Mousepad" for window in self._windows.windows()))
         return Approval(allowed=True, by="you")
@@ -29,7 +30,7 @@ class AtTheTerminal:
 
 @pytest.fixture
 def editor(sandbox):
-    program = subprocess.Popen(["mousepad"], env=sandbox.environ, start_new_session=True)
+    program = sandbox.start("mousepad")  # inside: outside, it may fail to share pictures with the sandbox's display
     windows = X11Windows()
     wait_for(lambda: (now := windows.active()) is not None and now.app == "Mousepad")
     yield program, windows, sandbox

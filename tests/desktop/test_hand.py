@@ -88,7 +88,7 @@ def test_text_replaces_what_is_selected_in_a_text_and_in_a_name(desk):
     hand, _, sandbox = desk
     home = Path(sandbox.environ["HOME"])
     (home / "old.txt").write_text("what stood there")
-    subprocess.Popen(["mousepad", str(home / "old.txt")], env=sandbox.environ, start_new_session=True)
+    sandbox.start("mousepad", str(home / "old.txt"))
     in_front(lambda window: "old.txt" in window.title)
     time.sleep(0.5)
     hand.perform(PressKeys(("ctrl", "a")))

@@ -128,7 +128,7 @@ def test_the_wheel_turns_at_the_pointer_where_no_point_is_named(desk, sandbox):
 
 
 def test_a_menu_counts_as_the_application_that_it_is_of(desk, sandbox):
-    subprocess.Popen(["mousepad"], env=sandbox.environ, start_new_session=True)
+    sandbox.start("mousepad")
     wait_for(lambda: (now := desk.windows.active()) is not None and now.app == "Mousepad")
     subprocess.run(["xdotool", "key", "alt+f"], env=sandbox.environ, check=True)
     time.sleep(0.7)

@@ -24,7 +24,7 @@ class Desk:
 
     def __init__(self, sandbox):
         self.sandbox = sandbox
-        subprocess.Popen(["mousepad"], env=sandbox.environ, start_new_session=True)
+        sandbox.start("mousepad")
         self.windows = X11Windows()
         wait_for(lambda: (now := self.windows.active()) is not None and now.app == "Mousepad", 20)
         time.sleep(0.7)

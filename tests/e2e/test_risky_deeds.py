@@ -98,7 +98,7 @@ class Untold(X11Desktop):
 @pytest.mark.parametrize("desktop", [X11Desktop, Untold])
 def test_a_button_that_nobody_listed_asks_by_pointer_also_where_no_element_is_told(lair, desktop):
     labels = ["--ok-label=Defragment", "--cancel-label=Cancel"]
-    shows = ["zenity", "--question", "--title=Tools", "--text=What now?", *labels]
+    shows = ["zenity", "--question", "--title=Disk tools", "--text=What now?", *labels]
     lair.shows(shows, "Zenity")
     windows = X11Windows()
     at, screen = windows.region(windows.active().id), windows._root.get_geometry()
@@ -113,6 +113,9 @@ def test_a_button_that_nobody_listed_asks_by_pointer_also_where_no_element_is_to
     lair.shows(shows, "Zenity")
     said = {"sentence": "defragment the disk", "open_desktop": desktop}
     assert lair.run([defragment], allowed=False, **said)[0] == []
+    lair.shows(shows, "Zenity")
+    said["sentence"] = "defragment my mailbox"  # which this dialog is not about
+    assert len(lair.run([defragment], allowed=False, **said)[0]) == 1
 
 
 class CutOff(X11Desktop):
