@@ -30,6 +30,7 @@ _IN = re.compile(
 )
 _OF = re.compile(r"(?i)(?P<thing>.+) of (?P<place>.+)")
 _OWNED = re.compile(r"(?i)(?P<place>[^\x00]+?)['’]s (?P<thing>.+)")
+_ON_TAB = re.compile(r"(?i)(?P<thing>.+) (?:on|in|under|from) the (?P<tab>[^\x00]+? (?:tab|page|section))")
 _UNDER = re.compile(
     r"(?i)(?P<thing>.+) (?:under|below|beneath|underneath|near|(?P<beside>next to|beside|to the (?:left|right) of)) "
     r"(?P<label>.+)"
@@ -143,6 +144,7 @@ def place_name(part: Part, text: str) -> str:
     if (quotation := quotes.only_quotation(text, part.quoted, names=True)) is not None:
         return quotation
     bare = _ARTICLE.sub("", re.sub(r"^.+ (?:under|,) ", "", text))
+    bare = re.sub(r"(?i)(?<=\w page) of (?:the )?(?:system )?settings$", "", bare)  # a page's name is enough
     if found := _IF.search(bare):
         raise NotUnderstoodError(f"I cannot follow “{found[0]}”: say only what to do.")
     if bare.casefold() in _HERE:
@@ -190,12 +192,17 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
         under = label.whole or label.name  # "Primary Button"
     else:
         return None
-    target = read_target(part, f"the {match['thing']}" if article else match["thing"])
+    thing = match["thing"]
+    if inside and (found := _ON_TAB.fullmatch(thing)):  # "X on the Icons tab of the Desktop settings"
+        thing, inside = found["thing"], f"{part.shown(found['tab'])} of {inside}"
+    target = read_target(part, f"the {thing}" if article else thing)
     if target.ordinal and target.role != "list item" and not inside and not under and not _WINDOW.search(text):
         raise NotUnderstoodError(f"I do not know of which things “{part.shown(text)}” is one: name where they are.")
     whole = "" if "\x00" in match["thing"] else part.shown(text)
     if whole and (target.inside or target.under):  # "Show paths in titles in the file manager": a place twice
         whole = target.whole
+    elif whole and thing != match["thing"]:
+        whole = ""
     elif whole and inside:  # "Only files from the current folder under Search"
         whole = part.shown(re.sub(r" under (?!.* under ).+", "", text))
     beside = match.groupdict().get("beside") is not None if under else target.beside
