@@ -13,6 +13,7 @@ from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter,
 _REGISTRY = ("org.a11y.atspi.Registry", ROOT)
 #: Toolkits that show web pages, where any element may be clickable.
 _BROWSERS = ("Gecko", "Chromium", "WebKitGtk", "WebKitGTK")
+#: The window scales that desktops offer.
 _SCALES = (1, 2, 3)
 _MOST_APPLICATIONS = 200
 _MOST_WINDOWS = 50

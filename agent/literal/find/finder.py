@@ -223,10 +223,7 @@ class Finder:
         return [one for one in shown if one.role not in MENU_ITEMS and one.box.middle.x < edge]
 
     def group(self, name: str, without: str = "") -> list[Element] | None:
-        """Return the elements in the group, page or list of that name; None if there is none or it is not open.
-
-        `without`: a role that does not count.
-        """
+        """Return the elements in the open group, page or list of that name, not of role `without`; None for none."""
         for element in (one for one in self.scene.elements if one.role != without):
             fits = max(fit_of(self.scene.text_of(element), one) for one in self._names.of(name))
             if fits >= WHOLE and element.role in ("page tab", "tab", "list item", "menu", "panel", "frame", "grouping"):

@@ -146,7 +146,7 @@ def place_name(part: Part, text: str) -> str:
     bare = _ARTICLE.sub("", re.sub(r"^.+ (?:under|,) ", "", text))
     bare = re.sub(r"(?i)(?<=\w page) of (?:the )?(?:system )?settings$", "", bare)  # a page's name is enough
     if found := _IF.search(bare):
-        raise NotUnderstoodError(f"I cannot follow “{found[0]}”: say only what to do.")
+        raise NotUnderstoodError(f"I cannot follow “{found[0].strip()}”: say only what to do.")
     if bare.casefold() in _HERE:
         return ""
     if bare.casefold() in lexicon.applications():
