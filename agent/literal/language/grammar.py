@@ -280,9 +280,11 @@ def _through_preferences(goals: Sequence[Goal]) -> list[Goal]:
         if target is None or not (application := preferences_of(target.inside)):
             through.append(goal)
             continue
-        if (opened := kinds.Open(application, "settings")) not in through:
+        opened = kinds.Open(application, "settings")
+        if opened != next((one for one in reversed(through) if isinstance(one, kinds.Open | kinds.Close)), None):
             through.append(opened)
-        through.append(with_target(goal, replace(target, inside="")))
+        whole = "" if application.casefold() in target.whole.casefold() else target.whole  # without its place
+        through.append(with_target(goal, replace(target, inside="", whole=whole)))
     return through
 
 
