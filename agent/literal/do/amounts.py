@@ -61,7 +61,7 @@ class _Amount:
             return (yield from self.control()) or _as_choice(self._now, self._goal, self._place)
 
         try:
-            found = yield from look(self._now, find, self._goal.target, self._place)
+            found = yield from look(self._now, find, self._goal.target, self._place, elsewhere=True)
         except StuckError:
             if self._place is None or not self._place.is_switch:
                 raise

@@ -228,7 +228,7 @@ def choose(now: Now, goal: Choose) -> OrGoal:
         here = is_place or now.finder.best(goal.control, {"page tab", "list item"}) is not None
         return Target(goal.value, inside=goal.control.name) if here else goal.control
 
-    looked: Steps[Element | Done | Click | SetValue | Type] = look(now, find, wanted, known)
+    looked: Steps[Element | Done | Click | SetValue | Type] = look(now, find, wanted, known, elsewhere=True)
     try:
         found = yield from looked
     except StuckError:

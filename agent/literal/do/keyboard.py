@@ -133,7 +133,7 @@ def enter_text(now: Now, goal: Type) -> OrGoal:
 def _field(now: Now, into: Target) -> Steps[Element]:
     place = known_place(now, into)
     targets = targets_of(into, place)
-    field = yield from look(now, lambda: _field_of(now, into, targets), targets[0], place)
+    field = yield from look(now, lambda: _field_of(now, into, targets), targets[0], place, elsewhere=True)
     if "disabled" in field.states:
         raise StuckError(f"{describe_target(into)} takes no text now: it is greyed out.")
     return field

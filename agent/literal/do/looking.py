@@ -10,13 +10,14 @@ from typing import TypeVar
 
 from agent.core.geometry import Region
 from agent.core.roles import role_group
-from agent.literal.do.known_places import page_named, shows_page
+from agent.literal.do.known_places import in_its_window, page_named, shows_page
 from agent.literal.do.now import Move, Now, Step, Steps, StuckError
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, CLICKABLE, COMBOS, FIELDS, TEXTS, Scene
 from agent.literal.goals import BACKDROP, Target
 from agent.literal.language.wording import describe_target
+from agent.literal.vocabulary.descriptions import described_places
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element, ShownWindow
 
@@ -56,9 +57,13 @@ def look(
     place: Place | None = None,
     *,
     tabs: bool = True,
+    elsewhere: bool = False,
 ) -> Steps[_T]:
-    """Search place after place until `find` returns something. `tabs`: also behind the window's tabs."""
-    search = Search(now, target if isinstance(target, Target) else target(), place, tabs=tabs)
+    """Search place after place until `find` returns something.
+
+    `tabs`: also behind the window's tabs. `elsewhere`: also in the settings dialogs that describe such a label.
+    """
+    search = Search(now, target if isinstance(target, Target) else target(), place, tabs=tabs, elsewhere=elsewhere)
     while (found := (yield from find())) is None:
         search.target = target if isinstance(target, Target) else target()
         search.latest = yield search.next()
@@ -78,8 +83,10 @@ def at_once(check: Callable[[], _T | None]) -> Callable[[], Steps[_T | None]]:
 class Search:
     """The search for one target: the places visited, and the next one."""
 
-    def __init__(self, now: Now, target: Target, place: Place | None = None, *, tabs: bool = True) -> None:
-        self._now, self.target, self._place, self._tabs = now, target, place, tabs
+    def __init__(
+        self, now: Now, target: Target, place: Place | None = None, *, tabs: bool = True, elsewhere: bool = False
+    ) -> None:
+        self._now, self.target, self._place, self._tabs, self._elsewhere = now, target, place, tabs, elsewhere
         self._gone: list[str] = []  # names of visited windows, rows and tabs
         self._menus: list[str] = []  # names of visited menus
         self._in_menus = 0  # steps into and out of menus
@@ -96,14 +103,14 @@ class Search:
         if self._steps > _MOST_STEPS:
             return self._not_found()
         if self._in_menus:
-            return self._in_a_menu() or self._not_found()
+            return self._in_a_menu() or self._to_described_window() or self._not_found()
         if now.finder.doubted(target) is not None and self._waits < MOST_DOUBTS:
             return self._wait(f"{describe_target(target)} does not answer yet: wait and look again.")
         if target.inside == BACKDROP:  # elements of the backdrop are nowhere else
             return self._later() or self._not_found()
         for way in (
             self._to_its_place, self._to_what_it_is_in, self._later, self.to_offscreen, self.further_down,
-            self._behind_a_tab, self._in_a_menu,
+            self._to_described_tab, self._behind_a_tab, self._in_a_menu, self._to_described_window,
         ):  # fmt: skip
             if (step := way()) is not None:
                 return step
@@ -172,6 +179,29 @@ class Search:
         if program and not now.opened(program) and not shown:
             return self._go(Step.start(f"{describe_target(target)} is in {place.app}: open it.", program), program)
         return self._walk(place.path)
+
+    def _described(self, *, here: bool) -> list[Place]:
+        """Return the places of the target as installed settings dialogs describe them: in the front window, or not."""
+        desktop = self._now.names.desktop
+        names = dict.fromkeys(filter(None, (self.target.whole, self.target.name)))
+        places = [place for name in names if desktop for place in described_places(name, desktop)]
+        return [place for place in places if in_its_window(self._now, place) is here]
+
+    def _to_described_tab(self) -> Step | None:
+        """Return a step to the tab of the front window that has the target by the program's own description."""
+        return next((step for place in self._described(here=True) if (step := self._walk(place.path))), None)
+
+    def _to_described_window(self) -> Step | None:
+        """Return a step to the settings dialog that has the target. Raises StuckError if several have one."""
+        if not self._elsewhere or self._place is not None or self.target.inside:
+            return None
+        if len(places := self._described(here=False)) > 1:
+            several = " and in ".join(f"“{one.path[0] if one.app == 'Settings' else one.app}”" for one in places)
+            raise StuckError(f"{describe_target(self.target)} is in {several}. Say which: “... in ...”.")
+        if not places:
+            return None
+        self._place, self._steps, self._in_menus = places[0], 0, 0
+        return self._to_its_place()
 
     def _walk(self, path: Sequence[str]) -> Step | None:
         """Return the next step along a path of tabs, rows and menus: the innermost that is visible and not visited."""

@@ -39,7 +39,7 @@ class Toggling:
         """Yield the steps until the thing is in the wanted state."""
         waited = False
         while True:
-            kind, element = yield from look(self._now, self._find, self._goal.target, self._place)
+            kind, element = yield from look(self._now, self._find, self._goal.target, self._place, elsewhere=True)
             if kind != "choice" and self._place is not None and not shows(self._now, self._place):
                 self._place, self._wanted = None, self._goal.on  # it has the name, but is not the thing in the tables
             if kind == "switch":

@@ -43,7 +43,7 @@ def labels_in(label: str, desktop: Desktop, languages: Sequence[str]) -> tuple[s
     """Return the label and its translations on a desktop."""
     if not languages:
         return (label,)
-    wanted = _bare(label)
+    wanted = bare(label)
     catalogues = (*_catalogues(desktop, tuple(languages)), _theme_names(tuple(languages)))
     found = [text for catalogue in catalogues for text in catalogue.get(wanted, ())]
     found += _around_other_texts(label, desktop, tuple(languages))
@@ -104,7 +104,7 @@ def _theme_names(languages: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
             for path in sorted(folder.glob(f"{kind}/*/index.theme")):
                 entry = section(path, group) or {}
                 if "Name" in entry:
-                    labels[_bare(entry["Name"])] = [entry[key] for one in languages if (key := f"Name[{one}]") in entry]
+                    labels[bare(entry["Name"])] = [entry[key] for one in languages if (key := f"Name[{one}]") in entry]
     return labels
 
 
@@ -140,15 +140,15 @@ def read_catalogue(path: Path) -> Mapping[str, Sequence[str]]:
         original = original.rpartition("\x04")[2]  # without its msgctxt
         if number or not original or not translation or max(len(original), len(translation) / 2) > _LONGEST:
             continue
-        known = labels.setdefault(_bare(original), [])
+        known = labels.setdefault(bare(original), [])
         # Chinese and Japanese mnemonics, "名前(_N)": toolkits show them as "名前(N)", or leave them out.
-        for shown in (_shown(translation), _shown(_MNEMONIC.sub(r"(\1)", translation))):
-            if shown not in known:
-                known.append(shown)
+        for text in (shown(translation), shown(_MNEMONIC.sub(r"(\1)", translation))):
+            if text not in known:
+                known.append(text)
     return labels
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Return a message as it is shown: without markup and mnemonic markers (GTK's and Qt's)."""
     if "<" in text:
         text = re.sub(r"<[^>]{1,40}>", "", text)
@@ -159,8 +159,9 @@ def _shown(text: str) -> str:
     return text.strip()
 
 
-def _bare(text: str) -> str:
-    return " ".join(_shown(text).rstrip(" .…:").casefold().split())
+def bare(text: str) -> str:
+    """Return a label in lower case, without markup, mnemonic markers, and dots or a colon at its end."""
+    return " ".join(shown(text).rstrip(" .…:").casefold().split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,93 @@
+"""Where a control is, as the installed settings dialogs describe their own windows.
+
+GTK programs carry descriptions of their windows in their executables: GtkBuilder's XML, with the labels and the tabs
+around them. They are read once, when a control is not on the screen and in no table. Compressed ones are not found.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+from xml.etree import ElementTree
+
+from agent.desktop.apps.linux import installed_apps
+from agent.literal.vocabulary.lexicon import letters_of
+from agent.literal.vocabulary.places import Desktop, Place
+from agent.literal.vocabulary.translations import bare, shown
+from foundation.configs import load_config
+
+_DESCRIPTION = re.compile(rb"<interface.*?</interface>", re.DOTALL)
+#: Bytes. A larger program is not read; GNOME's Settings have 3 MB.
+_MOST_BYTES = 40_000_000
+
+#: The labels of a window, as `bare` leaves them, with the tabs that lead to each.
+_Labels: TypeAlias = Mapping[str, tuple[str, ...]]
+
+
+def described_places(label: str, desktop: Desktop) -> list[Place]:
+    """Return the settings dialogs and pages that have this English label, with the tabs that lead to it."""
+    return [
+        Place("", True, app, desktop_file, app, (*path, *labels[bare(label)]), (), ())
+        for app, desktop_file, path, labels in _dialogs(desktop)
+        if bare(label) in labels
+    ]
+
+
+@cache
+def _dialogs(desktop: Desktop) -> list[tuple[str, str, tuple[str, ...], _Labels]]:
+    """Return the application, desktop file, path of pages, and labels of each installed settings dialog."""
+    pages = {page.get("file"): page for page in load_config(f"places/{desktop}.toml")["pages"].values()}
+    environ = {**os.environ, "XDG_CURRENT_DESKTOP": "X-Cinnamon" if desktop == "cinnamon" else desktop.upper()}
+    found = []
+    for app in installed_apps(environ):
+        if "Settings" not in app.categories:
+            continue
+        windows = _windows(shutil.which(app.program) or "")
+        # A program with several panels names one by its argument: "gnome-control-center mouse" is `CcMousePanel`.
+        named = next((word for word in app.command[1:] if not word.startswith("-")), "")
+        labels = windows.get(f"cc{letters_of(named)}panel") if named else max(windows.values(), key=len, default=None)
+        page = pages.get(app.id) or {"app": app.name, "path": (app.name,) if named else ()}
+        if labels:
+            found.append((page["app"], app.id, tuple(page.get("path", ())), labels))
+    return found
+
+
+@cache
+def _windows(program: str) -> Mapping[str, _Labels]:
+    """Return the labels of each window that a program describes, by the letters of its class or identifier."""
+    if not program or (path := Path(program)).stat().st_size > _MOST_BYTES:
+        return {}
+    found: dict[str, _Labels] = {}
+    for description in _DESCRIPTION.findall(path.read_bytes()):
+        try:
+            root = ElementTree.fromstring(description)  # noqa: S314 -- of an installed program, as trusted as itself
+        except ElementTree.ParseError:
+            continue
+        for window in (*root.findall("template"), *root.findall("object")):
+            name = window.get("class" if window.tag == "template" else "id", "")
+            found[letters_of(name)] = {bare(label): tabs for label, tabs in _labels(window, ())}
+    return found
+
+
+def _labels(widget: ElementTree.Element, tabs: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the labels in a widget, with the tabs that lead to them. A tab's label follows its page."""
+    for one in widget.findall("property"):
+        if one.get("name") in ("label", "title") and one.text:
+            yield one.text, tabs
+    pages = list[ElementTree.Element]()
+    for child in widget.findall("child"):
+        inner = child.find("object")
+        if inner is None:
+            continue
+        if child.get("type") == "tab" and pages:
+            name = next((shown(label) for label, _ in _labels(inner, ())), "")
+            yield from _labels(pages.pop(), (*tabs, name) if name else tabs)
+        elif widget.get("class") == "GtkNotebook":
+            pages.append(inner)
+        else:
+            yield from _labels(inner, tabs)
+    for page in pages:
+        yield from _labels(page, tabs)
