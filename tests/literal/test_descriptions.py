@@ -2,6 +2,9 @@
 
 import pytest
 
+from agent.literal.goals import Target, Toggle
+from agent.literal.language.grammar import read_instruction
+from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.vocabulary import descriptions
 from agent.literal.vocabulary.descriptions import described_places
 from tests.literal.made_up import WINDOW, element, ending, follow, screen, setting
@@ -110,3 +113,17 @@ def test_a_label_of_two_dialogs_is_asked_back_for(installed):
     replies = follow("turn on Spin the wheel", NOTHING, NOTHING, NOTHING)
     assert ending(replies[-1])[0] == "fail"
     assert "is in “Gadgets” and in “Others”" in replies[-1].arguments["text"]
+
+
+def test_a_label_with_words_of_the_grammar_needs_no_quotation_marks_where_a_dialog_has_it(installed):
+    sentence = "turn on Wrap wheels when the first or the last oil is reached"
+    with pytest.raises(NotUnderstoodError):
+        read_instruction(sentence)
+    described = DIALOG.replace("Sp_in the wheel", "_Wrap wheels when the first or the last oil is reached")
+    installed("gadgets", "Gadgets", "gadget-settings", described)
+    assert read_instruction(sentence) == [Toggle(Target(sentence.removeprefix("turn on ")), on=True)]
+
+
+def test_a_label_that_ends_like_a_place_is_looked_for_as_a_whole(installed):
+    installed("gadgets", "Gadgets", "gadget-settings", DIALOG.replace("the wheel", "the wheel in new windows"))
+    assert follow("turn on Spin the wheel in new windows", NOTHING)[0].arguments["text"] == "gadgets"

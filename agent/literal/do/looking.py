@@ -98,7 +98,10 @@ class Search:
 
     def next(self) -> Step:
         """Return the step that goes to the next place. Raises StuckError if all places were tried."""
-        now, target = self._now, self.target
+        now, whole = self._now, self.target.whole
+        if self._elsewhere and whole and self.target.inside and self._described(whole):
+            self.target = Target(whole)  # "Display menubar in new windows"
+        target = self.target
         self._steps += 1
         if self._steps > _MOST_STEPS:
             return self._not_found()
@@ -180,25 +183,27 @@ class Search:
             return self._go(Step.start(f"{describe_target(target)} is in {place.app}: open it.", program), program)
         return self._walk(place.path)
 
-    def _described(self, *, here: bool) -> list[Place]:
-        """Return the places of the target as installed settings dialogs describe them: in the front window, or not."""
+    def _described(self, *names: str) -> list[Place]:
+        """Return the places of controls of these names as installed settings dialogs describe them."""
         desktop = self._now.names.desktop
-        names = dict.fromkeys(filter(None, (self.target.whole, self.target.name)))
-        places = [place for name in names if desktop for place in described_places(name, desktop)]
-        return [place for place in places if in_its_window(self._now, place) is here]
+        wanted = dict.fromkeys(filter(None, names))
+        return [place for name in wanted if desktop is not None for place in described_places(name, desktop)]
 
     def _to_described_tab(self) -> Step | None:
         """Return a step to the tab of the front window that has the target by the program's own description."""
-        return next((step for place in self._described(here=True) if (step := self._walk(place.path))), None)
+        places = self._described(self.target.whole, self.target.name)
+        here = (place for place in places if in_its_window(self._now, place))
+        return next((step for place in here if (step := self._walk(place.path))), None)
 
     def _to_described_window(self) -> Step | None:
         """Return a step to the settings dialog that has the target. Raises StuckError if several have one."""
         if not self._elsewhere or self._place is not None or self.target.inside:
             return None
-        if len(places := self._described(here=False)) > 1:
+        places = self._described(self.target.whole, self.target.name)
+        if len(places) > 1:
             several = " and in ".join(f"“{one.path[0] if one.app == 'Settings' else one.app}”" for one in places)
             raise StuckError(f"{describe_target(self.target)} is in {several}. Say which: “... in ...”.")
-        if not places:
+        if not places or in_its_window(self._now, places[0]):
             return None
         self._place, self._steps, self._in_menus = places[0], 0, 0
         return self._to_its_place()

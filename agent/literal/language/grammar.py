@@ -28,6 +28,7 @@ from agent.literal.language.table import Groups, matches, wanted
 from agent.literal.language.targets import place_name, preferences_of
 from agent.literal.language.wording import nearest
 from agent.literal.vocabulary import lexicon, quotes
+from agent.literal.vocabulary.descriptions import quote_labels
 from agent.literal.vocabulary.places import is_switch, known_thing
 
 #: Builds the goals of a part that fits an entry of the table; None to try the next entry.
@@ -53,6 +54,17 @@ _SECRET = re.compile(
 
 def read_instruction(instruction: str) -> list[Goal]:
     """Return the goals of an instruction, in order. Raises NotUnderstoodError, which names the part."""
+    try:
+        return _read(instruction)
+    except NotUnderstoodError:
+        if (quoted := quote_labels(instruction)) != instruction:
+            with suppress(NotUnderstoodError):
+                return _read(quoted)
+        raise
+
+
+def _read(instruction: str) -> list[Goal]:
+    """Do as `read_instruction`, without looking for labels that contain words of the grammar."""
     pieces, quoted = split_instruction(instruction)
     reader = _Reader(quoted)
     for index, piece in enumerate(pieces):
@@ -66,7 +78,7 @@ def read_instruction(instruction: str) -> list[Goal]:
 
 def _is_understood(text: str) -> bool:
     try:
-        return bool(read_instruction(text))
+        return bool(_read(text))
     except NotUnderstoodError:
         return False
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TypeAlias
 from xml.etree import ElementTree
 
+from agent.desktop.apps.catalogue import App
 from agent.desktop.apps.linux import installed_apps
-from agent.literal.vocabulary.lexicon import letters_of
+from agent.literal.vocabulary.lexicon import either, is_risky, letters_of
 from agent.literal.vocabulary.places import Desktop, Place
 from agent.literal.vocabulary.translations import bare, shown
 from foundation.configs import load_config
@@ -27,31 +28,42 @@ _MOST_BYTES = 40_000_000
 _Labels: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
+#: `XDG_CURRENT_DESKTOP` of each desktop, and of all together.
+_CURRENT = {"xfce": "XFCE", "gnome": "GNOME", "kde": "KDE", "cinnamon": "X-Cinnamon", "mate": "MATE"}
+_ANY = ":".join(_CURRENT.values())
+
+
 def described_places(label: str, desktop: Desktop) -> list[Place]:
     """Return the settings dialogs and pages that have this English label, with the tabs that lead to it."""
-    return [
-        Place("", True, app, desktop_file, app, (*path, *labels[bare(label)]), (), ())
-        for app, desktop_file, path, labels in _dialogs(desktop)
-        if bare(label) in labels
-    ]
+    pages = {page.get("file"): page for page in load_config(f"places/{desktop}.toml")["pages"].values()}
+    found = []
+    for app, panel, labels in _dialogs(_CURRENT[desktop]):
+        if (tabs := labels.get(bare(label))) is not None:
+            page = pages.get(app.id) or {"app": app.name, "path": (app.name,) if panel else ()}
+            path = (*page.get("path", ()), *tabs)
+            found.append(Place("", True, page["app"], app.id, page["app"], path, (), ()))
+    return found
+
+
+def quote_labels(text: str) -> str:
+    """Put into quotation marks what installed settings dialogs have as a label, if it contains words of the grammar."""
+    labels = {label for _, _, labels in _dialogs(_ANY) for label in labels if " " in label and is_risky(label)}
+    return re.sub(rf"(?i)(?<![\w“\"']){either(labels)}(?![\w”\"'])", r"“\g<0>”", text) if labels else text
 
 
 @cache
-def _dialogs(desktop: Desktop) -> list[tuple[str, str, tuple[str, ...], _Labels]]:
-    """Return the application, desktop file, path of pages, and labels of each installed settings dialog."""
-    pages = {page.get("file"): page for page in load_config(f"places/{desktop}.toml")["pages"].values()}
-    environ = {**os.environ, "XDG_CURRENT_DESKTOP": "X-Cinnamon" if desktop == "cinnamon" else desktop.upper()}
+def _dialogs(current: str) -> list[tuple[App, str, _Labels]]:
+    """Return the installed settings dialogs, with the panel that they open ("" for their window) and its labels."""
     found = []
-    for app in installed_apps(environ):
+    for app in installed_apps({**os.environ, "XDG_CURRENT_DESKTOP": current}):
         if "Settings" not in app.categories:
             continue
         windows = _windows(shutil.which(app.program) or "")
         # A program with several panels names one by its argument: "gnome-control-center mouse" is `CcMousePanel`.
-        named = next((word for word in app.command[1:] if not word.startswith("-")), "")
-        labels = windows.get(f"cc{letters_of(named)}panel") if named else max(windows.values(), key=len, default=None)
-        page = pages.get(app.id) or {"app": app.name, "path": (app.name,) if named else ()}
+        panel = next((word for word in app.command[1:] if not word.startswith("-")), "")
+        labels = windows.get(f"cc{letters_of(panel)}panel") if panel else max(windows.values(), key=len, default=None)
         if labels:
-            found.append((page["app"], app.id, tuple(page.get("path", ())), labels))
+            found.append((app, panel, labels))
     return found
 
 
