@@ -68,6 +68,8 @@ class Sentence:
             facts |= _of_addresses(seen.sent or "", self.text)
             if self._quotes_chord(action.keys):
                 return frozenset({*facts, "in your words"})
+        if self._only_reads():
+            facts.add("only read")
         called = _captions(action, seen)
         if not called or any(not one or self._done[one] >= self._times(one) for one in called):
             return frozenset(facts)
@@ -95,8 +97,7 @@ class Sentence:
             return 1
         if _UNDIVIDED.search(caption):
             return _bare(self._wish()).count(caption)
-        clauses = [clause for sentences in self._lines() for sentence in sentences for clause in sentence.clauses]
-        commanded = [word for clause in clauses for word in clause if word not in _listed("common")]
+        commanded = [word for clause in self._clauses() for word in clause if word not in _listed("common")]
         counts = [sum(_same(one, other) for other in commanded) for one in _content(caption)]
         return min(counts, default=0)
 
@@ -121,9 +122,14 @@ class Sentence:
 
     def _only_opens(self, caption: str) -> bool:
         """Whether the instruction names something only to open or read it: "Open the settings of my VPN"."""
-        clauses = [clause for sentences in self._lines() for sentence in sentences for clause in sentence.clauses]
-        naming = [clause for clause in clauses if any(_same(one, word) for one in clause for word in _content(caption))]
+        words = _content(caption)
+        naming = [clause for clause in self._clauses() if any(_same(one, word) for one in clause for word in words)]
         return bool(naming) and all(clause[0] in _listed("opening") | _listed("reading") for clause in naming)
+
+    def _only_reads(self) -> bool:
+        """Whether the instruction only asks for information, or to find, open or show something."""
+        verbs = [clause[0] for clause in self._clauses() if clause]
+        return bool(self.text.strip()) and all(verb in _listed("opening") | _listed("reading") for verb in verbs)
 
     def _wish(self) -> str:
         """Return the instruction without questions, and without texts after a colon: these request no press."""
@@ -141,6 +147,10 @@ class Sentence:
         """Return the sentences of each line of the wish."""
         lines = _QUOTED.sub(" ", self._wish()).splitlines()
         return [[_read(plain(one)) for one in _STOP.split(line)] for line in lines]
+
+    def _clauses(self) -> list[list[str]]:
+        """Return the words of all clauses that tell this program to do something."""
+        return [clause for sentences in self._lines() for sentence in sentences for clause in sentence.clauses]
 
     def _withholds(self) -> bool:
         """Whether any part of the instruction has a negation, sets a condition, or demands to be asked first."""

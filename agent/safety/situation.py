@@ -30,6 +30,7 @@ Fact: TypeAlias = Literal[
     "drawn as a button",  # the words there are centred in a small area of their own
     "drawn apart",  # the letters of its caption are drawn apart, or below each other
     "nameless",  # it presses a button whose name is unknown
+    "only read",  # the user's instruction only asks something, or to find, open or show something
     "in your words",  # the user's instruction names what is pressed
     "in your words, with its object",  # and something else that the instruction names is visible there
     "a search",  # it is typed into a field named as a search, a filter or an address
