@@ -196,3 +196,48 @@ def test_no_slider_further_down_is_taken_for_the_number_of_a_switch():
         assert answer.arguments.get("coordinate") != [782, 590]
         moves.append(taken(answer, now))
     assert "takes no number here: it is the switch “Large Text”" in answer.arguments["text"]
+
+
+def on_a_page(name, *elements):
+    """Settings with a page in front."""
+    row = element("list item", name, x=119, y=147, w=271, h=42, states=("selected",))
+    return Screen(outline(row, element("label", name, x=700, y=110), *elements), environ=ON_GNOME)
+
+
+def box(name, *states, y=240):
+    return element("check box", name, x=500, y=y, w=300, h=40, states=states)
+
+
+def test_a_control_of_a_page_that_no_table_has_is_brought_to_the_state_that_was_said():
+    off, on = (on_a_page("Notifications", box("Do Not Disturb", *states)) for states in ((), ("checked",)))
+    for sentence in (
+        "turn off {} in the notification settings",
+        "turn off {} in Notifications",
+        "turn {} off on the Notifications page",
+    ):
+        said = sentence.format("Do Not Disturb")
+        assert Engine().reply(talk(said, off)).arguments["verified"]
+        assert Engine().reply(talk(said, on)).arguments["coordinate"] == [520, 260]
+    unknown = on_a_page("Multitasking", box("Spin the Wheel"))
+    answer = Engine().reply(talk("turn off Spin the Wheel in the multitasking settings", unknown)).arguments
+    assert answer["verified"]  # it is off
+
+
+def test_another_radio_button_under_the_heading_is_not_the_one_that_was_named():
+    heading = element("label", "Workspaces", x=500, y=150)
+    dynamic, fixed = box("Dynamic workspaces", "checked", y=200), box("Fixed number of workspaces", y=260)
+    now = on_a_page("Multitasking", heading, dynamic, replace(fixed, states=frozenset({"offscreen"})))
+    answer = Engine().reply(talk("turn on fixed number of workspaces", now)).arguments
+    assert answer["action"] in ("scroll", "wait")
+    now = on_a_page("Multitasking", heading, dynamic, fixed)
+    answer = Engine().reply(talk("turn on fixed number of workspaces", now)).arguments
+    assert answer["coordinate"] == [520, 280]
+
+
+def test_the_items_of_a_popover_are_those_of_the_button_that_opened_it():
+    view = element("push button", "View", x=600, y=110, w=34, h=34, states=("expanded",))
+    popover = element("popup menu", x=450, y=150, w=260, h=200, id=90)
+    item = element("check menu item", "Line Numbers", x=500, y=200, w=180, h=32, parent=90)
+    now = Screen(outline(view, popover, item), environ=ON_GNOME)
+    for sentence in ("tick Line Numbers in the View menu", "click Line Numbers in the View menu"):
+        assert Engine().reply(talk(sentence, now)).arguments["coordinate"] == [590, 216]

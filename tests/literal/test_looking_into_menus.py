@@ -171,3 +171,10 @@ def test_a_choice_whose_name_sounds_like_a_choice_for_something_is_clicked():
 def test_a_long_name_that_an_outline_cuts_is_known_by_its_beginning(told, said, fits):
     wanted = said or "Automatically tile windows when moving toward the screen edge"
     assert (fit_of(told, wanted) >= WHOLE) is fits
+
+
+def test_preferences_that_are_open_already_are_brought_to_the_front_and_not_looked_for_in_a_menu():
+    box = element("check box", "Text beside icons", window="File Manager Preferences", app="thunar")
+    window = ShownWindow("File Manager Preferences", "thunar", Region(100, 100, 600, 500), active=True)
+    replies = follow("tick Text beside icons in the file manager preferences", screen(box, windows=(window,)))
+    assert replies[0].arguments["action"] == "click"

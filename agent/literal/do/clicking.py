@@ -40,7 +40,7 @@ _MOST_SCROLLS = 8
 _OPTIONS = CHOICES | TEXTS | {"menu item", "push button", "check box", "toggle button"}
 #: Roles that always count as choices of the opened box, even if they were shown before.
 _ITEMS = frozenset({"menu item", "list item", "radio menu item", "check menu item", "table cell"})
-_BUTTONS = CHOICES | {"toggle button", "push button"}
+_BUTTONS = CHOICES | {"toggle button", "push button", "check box"}  # GTK 4 tells radio buttons as check boxes
 
 
 def click(now: Now, goal: Click) -> OrGoal:

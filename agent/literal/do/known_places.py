@@ -12,7 +12,7 @@ from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, SWITCHES
 from agent.literal.goals import Target
 from agent.literal.vocabulary.lexicon import letters_of, plain, programs_of_kind
-from agent.literal.vocabulary.places import Place, Setting, find_page, find_places
+from agent.literal.vocabulary.places import Place, Setting, find_page, find_places, is_same_page
 
 
 def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
@@ -47,7 +47,7 @@ def _is_in(now: Now, place: Place, name: str) -> bool:
     around = (place.app, place.window, *place.path)
     if letters_of(place.app) in programs_of_kind(name.casefold()):  # "the text editor"
         return True
-    return any(fit_of(one, name) >= WHOLE for label in around for one in now.names.of(label))
+    return any(fit_of(one, name) >= WHOLE or is_same_page(one, name) for label in around for one in now.names.of(label))
 
 
 def in_its_window(now: Now, place: Place) -> bool:
@@ -77,7 +77,7 @@ def targets_of(target: Target, place: Place | None) -> list[Target]:
     targets = [target]
     if place is not None and place.control:
         targets.append(Target(place.control, under=place.under or target.under, inside=target.inside))
-    elif place is not None and place.role and place.under:
+    elif place is not None and place.role and place.under and place.role != "radio button":  # each has its own name
         targets.append(Target(role=place.role, under=place.under, inside=target.inside))
     return targets
 

@@ -31,7 +31,9 @@ class Toggling:
         self._now, self._goal = now, goal
         self._place = place = known_place(now, goal.target, on=goal.on)
         #: the state that the control must have
-        self._wanted = goal.on if place is None or (place.choices and not place.control) else place.on
+        its_own = place is not None and place.thing and not (place.choices and not place.control)
+        self._wanted = place.on if place is not None and its_own else goal.on
+        self._thing_on = place.thing_on if place is not None and place.thing else goal.on
         self._targets = targets_of(goal.target, place)
         self._words, self._state = describe_target(goal.target), "on" if goal.on else "off"
 
@@ -41,7 +43,8 @@ class Toggling:
         while True:
             kind, element = yield from look(self._now, self._find, self._goal.target, self._place, elsewhere=True)
             if kind != "choice" and self._place is not None and not shows(self._now, self._place):
-                self._place, self._wanted = None, self._goal.on  # it has the name, but is not the thing in the tables
+                self._place = None  # it has the name, but is not the thing in the tables
+                self._wanted = self._thing_on = self._goal.on
             if kind == "switch":
                 return (yield from self._switch(element))
             if kind == "item":
@@ -118,7 +121,7 @@ class Toggling:
 
     def _is_switched(self, switch: Element | None, attempt: Move, *, patient: bool) -> Done | None:
         """Check the control and its setting after a click; None if they are not as wanted yet."""
-        setting = self._setting_tells(attempt, on=self._goal.on)
+        setting = self._setting_tells(attempt, on=self._thing_on)
         stands = None if switch is None else is_on(switch)
         if setting is not None and setting[0] and stands is not (not self._wanted):
             return Done(setting[1])
@@ -211,7 +214,7 @@ class Toggling:
 
     def _chosen_since(self, attempt: Move) -> Done | None:
         """Return the evidence that the choice is in force: its setting, or its own state."""
-        setting = self._setting_tells(attempt, on=self._goal.on)
+        setting = self._setting_tells(attempt, on=self._thing_on)
         if setting is not None and setting[0]:
             return Done(setting[1])
         choice = self._choice()

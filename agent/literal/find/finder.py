@@ -226,6 +226,8 @@ class Finder:
         """Return the elements in the open group, page or list of that name, not of role `without`; None for none."""
         for element in (one for one in self.scene.elements if one.role != without):
             fits = max(fit_of(self.scene.text_of(element), one) for one in self._names.of(name))
+            if fits >= WHOLE and "expanded" in element.states and self.scene.menu_is_open:  # GTK 4: it is not inside
+                return [other for other in self.scene.elements if other.role in MENU_ITEMS]
             if fits >= WHOLE and element.role in ("page tab", "tab", "list item", "menu", "panel", "frame", "grouping"):
                 inside = self.scene.within(element)
                 if inside:

@@ -211,8 +211,12 @@ class Scene:
 
     def window_of_program(self, name: str) -> ShownWindow | None:
         """Return the topmost window of the application of that name, or of that kind of application."""
-        wanted = plain(name)
-        return next((one for one in self.windows if _program(one) == wanted or _is_of_kind(one, wanted)), None)
+        return next((one for one in self.windows if self.is_of_program(one, name)), None)
+
+    @staticmethod
+    def is_of_program(window: ShownWindow, name: str) -> bool:
+        """Return whether a window is one of the application of that name, or of that kind of application."""
+        return _program(window) == plain(name) or _is_of_kind(window, plain(name))
 
     def front_of_kind(self, kind: str) -> ShownWindow | None:
         """Return the front window if its application is of a kind, such as "text editor"."""

@@ -47,6 +47,7 @@ _TAB = re.compile(
 )
 #: Words that unquoted names in lower case do not have: articles, pronouns.
 _NO_NAME = re.compile(r"(?<!\bof )\b(?:the|an?|my|your|its?|they|them|we|you|something|anything|somewhere)\b")
+_ARROW = re.compile(r"\s+(?:>|->|→|▸|»|›)\s+")
 _SECRET = re.compile(
     r"(?i)\b(?:password|passphrase|passcode|pin(?: code)?|credit card|card number|cvv|cvc|iban|secret)\b"
 )
@@ -69,7 +70,7 @@ def _read(instruction: str) -> list[Goal]:
     reader = _Reader(quoted)
     for index, piece in enumerate(pieces):
         reader.read(piece, last=index == len(pieces) - 1)
-    goals = _joined(_through_preferences(_through_tabs(reader.goals)))
+    goals = _joined(_through_preferences(_through_tabs(_through_paths(reader.goals))))
     if not goals:
         message = f"I do not understand “{quotes.show(' '.join(pieces), quoted)}”: it says nothing that I could do."
         raise NotUnderstoodError(message if pieces else "The instruction is empty.")
@@ -214,12 +215,16 @@ def _check_names(goals: Sequence[Goal], quoted: Sequence[str]) -> None:
         target = target_of(goal)
         names = [target.name] if target is not None and (target.whole or isinstance(goal, kinds.SetValue)) else []
         match goal:
+            case kinds.Toggle(Target(name)) if name not in quoted:
+                names.append(name)
             case kinds.Open(name, kind) if kind not in ("page", "file"):
                 names.append(name)
             case kinds.Choose(value):
                 names.append(value)
             case kinds.ArrangeWindow(_, name) | kinds.Close(name):
                 names.append(name)
+        # "Large Text and quiet the neighbours"
+        names += [name for one in names if (name := one.rpartition(" and ")[2]) != one]
         for name in names:
             if name.islower() and name not in quoted and not known_thing(name) and _NO_NAME.search(name):
                 raise NotUnderstoodError(
@@ -263,6 +268,20 @@ def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
             case _:
                 placed.extend([kinds.Open(place), goal] if first and not placed else [goal])
     return placed
+
+
+def _through_paths(goals: Sequence[Goal]) -> list[Goal]:
+    """Go the path of a goal "in Settings > Keyboard" before it."""
+    through: list[Goal] = []
+    for goal in goals:
+        target = target_of(goal)
+        first, *path = _ARROW.split(target.inside) if target is not None else [""]
+        if target is None or not path:
+            through.append(goal)
+        else:
+            through += [kinds.Open(first), *(kinds.Click(Target(step)) for step in path)]
+            through.append(with_target(goal, replace(target, inside="", whole="")))
+    return through
 
 
 def _through_tabs(goals: Sequence[Goal]) -> list[Goal]:

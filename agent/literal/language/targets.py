@@ -30,7 +30,9 @@ _IN = re.compile(
 )
 _OF = re.compile(r"(?i)(?P<thing>.+) of (?P<place>.+)")
 _OWNED = re.compile(r"(?i)(?P<place>[^\x00]+?)['’]s (?P<thing>.+)")
-_ON_TAB = re.compile(r"(?i)(?P<thing>.+) (?:on|in|under|from) the (?P<tab>[^\x00]+? (?:tab|page|section))")
+_TAB_NAME = r"(?P<tab>[^\x00]+? (?:tab|page|section))"
+_TAB = re.compile(rf"(?i)(?:the )?{_TAB_NAME}")
+_ON_TAB = re.compile(rf"(?i)(?P<thing>.+) (?:on|in|under|from) the {_TAB_NAME}")
 _UNDER = re.compile(
     r"(?i)(?P<thing>.+) (?:under|below|beneath|underneath|near|(?P<beside>next to|beside|to the (?:left|right) of)) "
     r"(?P<label>.+)"
@@ -196,6 +198,8 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
     if inside and (found := _ON_TAB.fullmatch(thing)):  # "X on the Icons tab of the Desktop settings"
         thing, inside = found["thing"], f"{part.shown(found['tab'])} of {inside}"
     target = read_target(part, f"the {thing}" if article else thing)
+    if inside and target.inside and (tab := _TAB.fullmatch(match["place"])):  # "X in Window Manager, on the Focus tab"
+        inside = f"{part.shown(tab['tab'])} of {target.inside}"
     if target.ordinal and target.role != "list item" and not inside and not under and not _WINDOW.search(text):
         raise NotUnderstoodError(f"I do not know of which things “{part.shown(text)}” is one: name where they are.")
     whole = "" if "\x00" in match["thing"] else part.shown(text)

@@ -57,6 +57,7 @@ class Place:
     under: str = ""  # the heading above or label beside it
     above: int = 0  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
     unit: str = ""  # the unit of its control, if the control does not show it: "ms"
+    thing_on: bool = True  # the state that the thing itself must have: settings speak of it, and not of the control
     unset: float = 0  # the value in effect if nothing is set, although the control shows less; 0 for none
 
     @property
@@ -131,6 +132,11 @@ def find_panel(name: str, desktop: Desktop) -> str:
     return ""
 
 
+def is_same_page(one: str, other: str) -> bool:
+    """Return whether two names mean one page: "Notifications" and "notification settings"."""
+    return _bare(one) == _bare(other)
+
+
 @cache
 def panel_names() -> frozenset[str]:
     """Return the names of settings dialogs and their pages on all desktops, in lower case and with "and" for &."""
@@ -185,6 +191,7 @@ def _place(thing: str, page: Mapping[str, Any], entry: Mapping[str, Any], *, on:
         settings.append(Setting(switch, ("true",), ("false",)))
     return Place(
         thing=thing,
+        thing_on=on,
         on=on is not entry.get("inverted", False),
         app=page["app"],
         desktop_file=page.get("file", ""),
