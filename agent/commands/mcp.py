@@ -1,16 +1,18 @@
 """`mai-agent mcp`: an MCP server for coding agents, and its entry in their settings."""
 
+import argparse
 import asyncio
 import os
 import secrets
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from agent.commands.arguments import add_options, check_sandbox
 from agent.settings import OPTIONS
 from foundation.command_line import Parser, port_number
-from foundation.errors import EnvironmentLacksError, ExitStatus
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import is_terminal, put, remark
 
 _EPILOG = """\
@@ -83,6 +85,14 @@ def _serving() -> Parser:
     return parser
 
 
+def _with_whole_paths(words: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """Return options with paths from the root: the host starts them in another folder."""
+    given = [value for value in vars(options).values() if isinstance(value, Path)]
+    paths = {str(path): str(path.expanduser().absolute()) for path in given}
+    split = ((*word.partition("="),) if word.startswith("--") else ("", "", word) for word in words)
+    return [f"{option}{sign}{paths.get(value, value)}" for option, sign, value in split]
+
+
 def _change(command: str, argv: Sequence[str]) -> int:
     from agent.console.terminal import agreed
     from agent.mcp.hosts import host_names, installed, uninstalled
@@ -99,7 +109,11 @@ def _change(command: str, argv: Sequence[str]) -> int:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--file", metavar="FILE", help="its settings file, if it is elsewhere")
     arguments = parser.parse_args(own[: own.index("--")] if "--" in own else own)
-    check_sandbox(_serving().parse_args(rest))  # otherwise only the host would find a wrong option
+    options = _serving().parse_args(rest)  # otherwise only the host would find a wrong option
+    check_sandbox(options)
+    if options.http is not None:
+        raise UsageError("A host starts it on standard input, not with --http.", "Leave --http out.")
+    rest = _with_whole_paths(rest, options)
     change = (
         installed(arguments.host, arguments.file, rest)
         if command == "install"

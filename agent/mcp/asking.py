@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from agent.api.desktop import AsyncDesktop
 from agent.conductor import PersonThere, Report, Run, RunBegan, RunClosed
@@ -81,7 +83,8 @@ class Call:
     async def _answer(self, message: str, schema: dict[str, Any]) -> Any:
         if self.context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             asking = self.context.session.elicit_form(message, schema, related_request_id=self.context.request_id)
-            with suppress(TimeoutError):  # over HTTP, nothing tells that a host has gone
+            # Over HTTP, nothing tells that a host has gone. An error or a malformed reply agrees to nothing.
+            with suppress(TimeoutError, MCPError, ValidationError):
                 return await asyncio.wait_for(asking, _PATIENCE)
             return None
         self._rounds += 1

@@ -10,6 +10,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,15 @@ def remove_json(text: str, keys: Sequence[str], name: str) -> str:
             break
         end = place + len(sign)
     raise SettingsError(f"{name} is not there")
+
+
+def remove_yaml(text: str, keys: Sequence[str], name: str) -> str:
+    """Return the text without the lines of a member of a mapping at the top level."""
+    (key,) = keys
+    member = re.compile(rf"(?m)^(?P<indent>[ \t]+){re.escape(name)}:[ \t]*\r?\n(?:(?P=indent)[ \t]+\S.*(?:\n|\Z))*")
+    heading = re.search(rf"^{re.escape(key)}:[ \t]*(#.*)?\r?$", text, re.MULTILINE)
+    start = heading.end() if heading is not None else len(text)
+    return text[:start] + member.sub("", text[start:], 1)
 
 
 def _newline(text: str) -> str:
@@ -171,7 +181,7 @@ class Change:
             if self.after is None:
                 self.path.resolve().unlink(missing_ok=True)
             else:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.resolve().parent.mkdir(parents=True, exist_ok=True)
                 mode = 0o600 if self.before is None else self.path.stat().st_mode & 0o777
                 write_atomically(self.path.resolve(), self.after.encode(), mode)
             if not self.inserted:
@@ -218,32 +228,44 @@ def uninstalled(host: str, file: str | None) -> Change:
     if (known := _remembered(memory)) is None:
         path = _path(load_config("mcp/hosts.toml")[host]["path"], file)
         raise UsageError(f"mai-agent was not installed in {host}.", f"Look into {path}.")
-    path = Path(known["path"])
+    path, data = Path(known["path"]), load_config("mcp/hosts.toml")[host]
     before = _read(path)
-    after = None if before is None else before.replace(known["inserted"], "", 1)
-    if after is not None and _names_us(host, after):
-        after = _without(host, after, known.get("entry"))
-    if after is not None and _names_us(host, after):
-        raise UsageError(f"The entry in {path} was changed since.", "Remove it by hand.")
-    if after == before:
+    if before is None or not _names_us(host, before):
         return Change(path, before, before, memory)
-    if known["made"] and not (after or "").strip():
-        after = None
-    return Change(path, before, after, memory)
+    found = (text for text in _without(before, data, known) if _is_without(text, before, data, known))
+    if (after := next(found, None)) is None:
+        raise UsageError(f"The entry in {path} was changed since.", "Remove it by hand.")
+    return Change(path, before, None if known["made"] and not after.strip() else after, memory)
 
 
-def _without(host: str, text: str, entry: Any) -> str:
-    """Return JSON without our entry if its content is unchanged: hosts rewrite, and reformat, their files."""
-    data = load_config("mcp/hosts.toml")[host]
-    if data["format"] != "json" or not entry:
-        return text
+def _without(text: str, data: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+    """Yield settings without our entry: as they were before it, then as far as their host wrote them anew."""
+    yield text.replace(known["inserted"], "", 1)
+    with suppress(ValueError):
+        if data["format"] == "json":
+            yield remove_json(text, data["keys"], NAME)
+    if data["format"] == "yaml":
+        yield remove_yaml(text, data["keys"], NAME)
+
+
+def _is_without(after: str, before: str, data: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Return whether a text has all settings but our entry, and the entry was as it was written."""
+    read, keys = _READ[data["format"]], data["keys"]
     try:
-        members = _section(read_json(text), data["keys"])
-        after = remove_json(text, data["keys"], NAME) if members.get(NAME) == entry else text
-        left = {name: value for name, value in members.items() if name != NAME}
-        return after if _section(read_json(after), data["keys"]) == left else text
-    except ValueError:
-        return text
+        settings, left = read(before), read(after)
+        members, others = _section(settings, keys), _section(left, keys)
+    except (ValueError, yaml.YAMLError):
+        return False
+    entry = members.pop(NAME)
+    return entry == known["entry"] and members == others and _around(settings, keys) == _around(left, keys)
+
+
+def _around(settings: Any, keys: Sequence[str]) -> Any:
+    """Return settings without what stands at some keys, and without tables that are empty then."""
+    if not keys or not isinstance(settings, dict):
+        return {}
+    inner = _around(settings.get(keys[0]), keys[1:])
+    return {name: value for name, value in settings.items() if name != keys[0]} | ({keys[0]: inner} if inner else {})
 
 
 def _names_us(host: str, text: str) -> bool:
@@ -259,9 +281,9 @@ def _remembered(memory: Path) -> dict[str, Any] | None:
     """Return what was inserted earlier, and where; None if nothing was."""
     try:
         known: dict[str, Any] = json.loads(memory.read_text())
-    except (OSError, ValueError):
+        return known if Path(known["path"]) and known["inserted"] + "" and {"made", "entry"} <= known.keys() else None
+    except (OSError, ValueError, TypeError, LookupError):  # not as `Change.write` left it
         return None
-    return known
 
 
 def _holds(known: dict[str, Any]) -> bool:

@@ -162,7 +162,7 @@ class DesktopTools:
 
         async def work(call: Call) -> list[str]:
             async with self._turn(call):
-                undoing = await asyncio.to_thread(lambda: RunUndo(find_bundle(self._options.runs, run)))
+                undoing = await asyncio.to_thread(lambda: RunUndo(find_bundle(self._options.runs, run, paths=False)))
                 if not undoing.able:
                     return ["Nothing can be put back."]
                 listed = "\n".join(f"{item.change}: {item.words}" for item in undoing.able)
@@ -192,11 +192,14 @@ class DesktopTools:
 
     def report(self, run: str) -> str:
         """The report of a run, as one HTML page with its screenshots."""
-        return (self._recorded(run).path / "report.html").read_text(encoding="utf-8")
+        path = self._recorded(run).path / "report.html"
+        if not path.is_file():
+            raise ResourceNotFoundError(f"The run {run} has no report: it is still going on, or was broken off.")
+        return path.read_text(encoding="utf-8")
 
     def _recorded(self, run: str) -> Bundle:
         try:
-            return find_bundle(self._options.runs, run)
+            return find_bundle(self._options.runs, run, paths=False)
         except MaiError as error:
             raise ResourceNotFoundError(str(error)) from error
 

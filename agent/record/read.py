@@ -89,9 +89,12 @@ def list_bundles(runs: Path, most: int | None = None) -> list[Bundle]:
     return bundles
 
 
-def find_bundle(runs: Path, name: str) -> Bundle:
-    """Return the bundle with this path, id or beginning of an id; or the "last" one. Raises UsageError."""
-    if "/" in name or (Path(name) / "run.json").is_file():
+def find_bundle(runs: Path, name: str, *, paths: bool = True) -> Bundle:
+    """Return the bundle with this path, id or beginning of an id; or the "last" one. Raises UsageError.
+
+    `paths`: whether the name may be a path, such as that of a folder here.
+    """
+    if paths and ("/" in name or (Path(name) / "run.json").is_file()):
         return read_bundle(Path(name))
     folders = _folders(runs)
     if name == "last" and folders:

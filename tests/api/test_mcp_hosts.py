@@ -239,15 +239,80 @@ def test_no_other_entry_is_lost(text: str, tmp_path: Path) -> None:
 
 def test_an_entry_that_its_host_wrote_anew_or_added_to_is_not_called_gone(tmp_path: Path) -> None:
     goose, codex = tmp_path / "goose", tmp_path / "codex"
+    goose.write_text("a: 1\n")
     installed("goose", str(goose), []).write()
     goose.write_text(yaml.safe_dump(yaml.safe_load(goose.read_text()), indent=4))
+    uninstalled("goose", None).write()
+    assert yaml.safe_load(goose.read_text()) == {"a": 1, "extensions": None}
     installed("codex", str(codex), []).write()
     codex.write_text(codex.read_text() + '\n[mcp_servers.mai-agent.env]\nA = "b"\n')
-    for host, file in (("goose", goose), ("codex", codex)):
-        before = file.read_text()
+    before = codex.read_text()
+    with pytest.raises(UsageError, match="was changed since"):
+        uninstalled("codex", None)
+    assert codex.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("host", "first", "added", "left"),
+    [
+        ("claude-code", '{"mcpServers": {}}', {"z": {"command": "z"}}, {"mcpServers": {"z": {"command": "z"}}}),
+        ("goose", "a: 1\n", "  z:\n    cmd: z\n", {"a": 1, "extensions": {"z": {"cmd": "z"}}}),
+    ],
+)  # fmt: skip
+def test_what_the_host_added_beside_the_entry_stays_valid(host, first, added, left, tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text(first)
+    installed(host, str(file), []).write()
+    if host == "goose":
+        file.write_text(file.read_text() + added)
+    else:
+        settings = json.loads(file.read_text())
+        settings["mcpServers"] |= added
+        file.write_text(json.dumps(settings, indent=2))
+    again = installed(host, str(file), ["--sandbox"])
+    assert again.differs
+    uninstalled(host, None).write()
+    assert yaml.safe_load(file.read_text()) == left
+
+
+@pytest.mark.parametrize(
+    ("host", "before", "added"),
+    [
+        ("codex", '[mcp_servers.x]\ncommand = "x"\n', "enabled = false\n"),
+        ("goose", "extensions:\n  x:\n    cmd: x\n", ""),
+    ],
+)
+def test_keys_that_were_added_to_the_entry_do_not_go_to_another_one(host, before, added, tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text(before)
+    installed(host, str(file), []).write()
+    text = file.read_text() + added
+    file.write_text(text if added else text.replace("    timeout", "    envs: {A: b}\n    timeout"))
+    now = file.read_text()
+    for change in (lambda: uninstalled(host, None), lambda: installed(host, str(file), ["--sandbox"])):
         with pytest.raises(UsageError, match="was changed since"):
-            uninstalled(host, None)
-        assert file.read_text() == before
+            change()
+    assert file.read_text() == now
+
+
+def test_a_memory_that_was_damaged_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    change = installed("cursor", str(file), [])
+    for damaged in ("{}", "[]", '{"path": 5, "inserted": "x"}', "{"):
+        change.memory.parent.mkdir(parents=True, exist_ok=True)
+        change.memory.write_text(damaged)
+        with pytest.raises(UsageError, match="was not installed"):
+            uninstalled("cursor", None)
+
+
+def test_paths_in_the_options_are_whole_and_http_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "settings"
+    assert mcp.main(["install", "cursor", "--yes", "--file", str(file), "--", "--policy", "p.toml", "--runs=runs"]) == 0
+    args = json.loads(file.read_text())["mcpServers"]["mai-agent"]["args"]
+    assert args[-3:] == ["--policy", str(tmp_path / "p.toml"), f"--runs={tmp_path / 'runs'}"]
+    with pytest.raises(UsageError, match="standard input"):
+        mcp.main(["install", "cursor", "--yes", "--file", str(file), "--", "--http", "8765"])
 
 
 def test_a_link_to_a_file_that_is_not_there_yet_stays_a_link(tmp_path: Path) -> None:
