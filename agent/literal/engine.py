@@ -43,6 +43,8 @@ _MOST_BUSY, _BUSY = 14, 1.2
 #: Goals that can be begun on any screen, and goals that change what is shown.
 _INDEPENDENT = goals.Open | goals.Press | goals.Wait
 _TOUCHING = goals.Open | goals.Click | goals.Close | goals.Press
+#: Goals that act on what is shown: where the person changes a step, what it then shows proves nothing of them.
+_ON_SCREEN = goals.Open | goals.Click | goals.Toggle | goals.Choose | goals.SetValue | goals.Type
 #: Goals that need no elements of the front window. A recipe waits for the target of each step.
 _NEEDS_NO_ELEMENTS = _INDEPENDENT | goals.Close | goals.ArrangeWindow | goals.Repeat
 #: Seconds of the last wait for evidence.
@@ -309,6 +311,8 @@ class _Run:
             move = yield step
             if move.denied or move.skipped or move.has("dry_run"):
                 return self._interrupted(goal, move)
+            if move.has("changed") and isinstance(goal, _ON_SCREEN):  # what names files takes the changed name
+                return Done(f"you changed a step to {describe_goal(goal)}, so nothing here proves it", verified=False)
 
     def _interrupted(self, goal: Goal, move: Move) -> Done | None:
         """End a goal whose step was not carried out; return None if the person does not want it."""

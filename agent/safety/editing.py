@@ -4,6 +4,7 @@ import re
 import sys
 import unicodedata
 from dataclasses import replace
+from math import isfinite
 
 from agent.core.actions import (
     Action,
@@ -93,7 +94,9 @@ def _points(written: str, count: int) -> list[DesktopPoint]:
     pieces = [piece.split(",") for piece in written.replace(", ", ",").split()]
     try:
         if len(pieces) == count:
-            return [DesktopPoint(float(x), float(y)) for x, y in pieces]
+            points = [DesktopPoint(float(x), float(y)) for x, y in pieces]
+            if all(isfinite(point.x) and isfinite(point.y) for point in points):
+                return points
     except ValueError:
         pass
     raise ValueError("write a point as x,y" if count == 1 else "write two points as x,y x,y")

@@ -6,14 +6,14 @@ open the link for watchers.
 
 import asyncio
 import json
+import re
 import secrets
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -22,6 +22,7 @@ from agent.web.live import Live
 
 #: Seconds without data after which a keepalive is sent: proxies and tunnels cut silent connections.
 _SIGN_OF_LIFE = 15.0
+_HOST = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?", re.IGNORECASE)
 #: Bytes of a request at most: a decision with a text.
 _MOST = 100_000
 _HEADERS = {
@@ -88,6 +89,8 @@ class _Guard:
         if scope["type"] != "http":  # no web sockets; start-up events pass
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
+            elif scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
             return
         request = Request(scope)
         refusal = self._refusal(request)
@@ -96,7 +99,7 @@ class _Guard:
     def _refusal(self, request: Request) -> Response | None:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         # Any port: an SSH tunnel may have another one at its other end.
-        if urlsplit(f"//{host}").hostname not in ("127.0.0.1", "localhost"):
+        if _HOST.fullmatch(host) is None:
             return _plain("This page is reached as 127.0.0.1 or localhost only.", 421)
         if origin is not None and origin != f"http://{host}":
             return _plain("Request from another site.", 403)
@@ -127,7 +130,8 @@ class _Routes:
         cookie = self._door.open(request.query_params.get("key", ""))
         if cookie is None:
             return _plain("This link was used already, or is of an earlier start.", 403)
-        answer = RedirectResponse("/", 303, headers=_HEADERS)
+        # No redirect: after a link on another page, it would count as that page's request, and bring no cookie.
+        answer = HTMLResponse('<meta http-equiv="refresh" content="0; url=/">', headers=_HEADERS)
         answer.set_cookie(self._door.cookie, cookie, httponly=True, samesite="strict")
         return answer
 

@@ -3,11 +3,14 @@
   const { $, el, update } = report;
   let { live } = JSON.parse($("data").textContent);
   const watch = live.watch, decides = live.decides;
-  let shown = "", fetching = false, again = false;
+  let shown = "", fetching = false, again = false, read = false;
+  // The line under the question is for what to do instead, or, after Change, for the action as it shall be.
+  let changing = false;
 
   async function send(path, body) {
     try {
-      const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+      const signal = AbortSignal.timeout(10000);
+      const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
       if (!answer.ok) $("told-now").textContent = answer.status === 409 ? "That is not possible any more." : await answer.text();
       return answer.ok;
     } catch {
@@ -19,11 +22,12 @@
   // A question is shown whole before it can be allowed: its text must have been in sight to its end.
   function readable() {
     const text = $("ask-text");
-    const read = text.hidden || text.scrollTop + text.clientHeight >= text.scrollHeight - 4;
+    if (text.hidden || text.scrollTop + text.clientHeight >= text.scrollHeight - 4) read = true;
+    const edited = changing && $("ask-note").value !== live.question.edit;
     for (const name of ["allow", "always"]) {
       const button = document.querySelector(`[data-answer=${name}]`);
-      if (read) button.disabled = !decides;
-      button.title = button.disabled && decides ? "Scroll to the end of the text first" : "";
+      button.disabled = !decides || !read || edited;
+      button.title = !decides ? "" : edited ? "Press Change it first: that shows what it will be" : read ? "" : "Scroll to the end of the text first";
     }
   }
 
@@ -39,7 +43,7 @@
     $("ask-text").textContent = asked.text || "";
     $("ask-why").replaceChildren(...[...(asked.facts || []), ...(asked.reasons || []).map((one) => `Asked because ${one}.`)].map((text) => el("li", { text })));
     $("ask-note").value = "";
-    changing = false;
+    changing = read = false;
     $("ask-label").textContent = approval ? "What to do instead (goes with Refuse)" : "Your reply";
     for (const button of document.querySelectorAll("[data-answer]")) {
       const name = button.dataset.answer;
@@ -52,8 +56,6 @@
     $("ask").scrollIntoView({ block: "nearest" });
   }
 
-  // The line under the question is for what to do instead, or, after Change, for the action as it shall be.
-  let changing = false;
   function decide(answer) {
     const note = $("ask-note");
     if (answer !== "change" || changing) {
@@ -126,6 +128,7 @@
     if (text && await send("/control", { what: live.running ? "tell" : "start", text })) $("say-text").value = "";
   });
   $("ask-text").addEventListener("scroll", readable);
+  $("ask-note").addEventListener("input", readable);
   $("watchers").addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(new URL(watch, location.href).href);
@@ -134,9 +137,16 @@
       $("told-now").textContent = new URL(watch, location.href).href;
     }
   });
-  // A browser connects anew by itself, also after a laptop was closed.
-  const events = new EventSource("/events");
-  events.onmessage = refresh;
-  events.onerror = () => { if (!live.over) lost(); };
+  // A browser has few connections to one host, so one of its tabs listens for all; when it is closed, another one does.
+  // It connects anew by itself, also after a laptop was closed.
+  const tabs = new BroadcastChannel("mai-agent");
+  const heard = (news) => { if (news === "changed") refresh(); else if (!live.over) lost(); };
+  const tell = (news) => { heard(news); tabs.postMessage(news); };
+  tabs.onmessage = (event) => heard(event.data);
+  navigator.locks.request("mai-agent", () => new Promise(() => {
+    const events = new EventSource("/events");
+    events.onmessage = () => tell("changed");
+    events.onerror = () => tell("lost");
+  }));
   draw();
 })();

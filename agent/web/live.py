@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,10 +19,10 @@ from agent.conductor import (
     RunClosed,
     RunFailed,
 )
-from agent.core.actions import Action
-from agent.core.geometry import DesktopPoint
+from agent.core.actions import TYPING, Action
+from agent.core.geometry import DesktopPoint, Viewport
 from agent.desktop.guard.own_windows import serve_page
-from agent.events.run_events import RunFinished, RunStarted
+from agent.events.run_events import Observed, RunFinished, RunStarted
 from agent.record.read import Bundle, read_bundle
 from agent.record.report.view import screenshot, view_run, view_step
 from agent.record.run_record import RunRecord
@@ -29,6 +30,7 @@ from agent.record.step_record import StepRecord
 from agent.safety.editing import can_be_changed, editable, edited
 from agent.safety.policy import Approval, Question
 from agent.safety.question_text import asked
+from agent.safety.situation import UNKNOWN
 from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ class Live:
         self._pending: Json | None = None
         self._running = False
         self._said = ""
+        self._viewport: Viewport | None = None  # of the newest screenshot
 
     def post(self, report: Report) -> None:
         """Take a report, on the run's thread."""
@@ -100,6 +103,8 @@ class Live:
                 self.question = self._answer = None
             case RunStarted() | RunFinished():
                 self._said = ""
+            case Observed(viewport=viewport):
+                self._viewport = viewport
         if not isinstance(report, RunBegan | Progress):
             self._bundle = bundle
         self.tell()
@@ -118,9 +123,14 @@ class Live:
 
         written = editable(target) if can_be_changed(target) else None
         self._ask(_question(asked(target, question)) | {"edit": written}, decided)
-        # What could be allowed for the rest of the run is about the action that was proposed.
-        once = replace(question, scope="")
-        self._change = lambda text: self._propose(edited(target, text), once, answer, changed=True)
+
+        def change(text: str) -> None:
+            # What is known of the target, and could be allowed for the rest of the run, is about the proposed action.
+            of_target = question if isinstance(target, TYPING) else replace(question, situation=UNKNOWN)
+            action = edited(target, text, None if self._viewport is None else self._viewport.region)
+            self._propose(action, replace(of_target, scope=""), answer, changed=True)
+
+        self._change = change
 
     def tell(self) -> None:
         """Wake the watchers."""
@@ -140,7 +150,7 @@ class Live:
         The answer "change" asks again, about the action with `text` in it. Return whether that question is still open
         and takes such an answer. Raises ValueError: the action cannot have such a text.
         """
-        if self.question is None or self._answer is None or not secrets.compare_digest(self.question["id"], question):
+        if self.question is None or self._answer is None or self.question["id"] != question:
             return False
         if self.question["kind"] == "reply":
             if answer != "reply":
@@ -187,8 +197,10 @@ class Live:
         if self._bundle is None:
             return None
         folder = (self._bundle / "screens").resolve()
-        file = (folder / name).resolve()
-        return file if file.parent == folder and file.is_file() else None
+        with suppress(OSError, ValueError):  # of a name that no file can have
+            file = (folder / name).resolve()
+            return file if file.parent == folder and file.is_file() else None
+        return None
 
     def data(self) -> Json:
         """What the page shows now: the run, its steps and pictures as in a report, and the part that is live."""

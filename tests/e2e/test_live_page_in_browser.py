@@ -43,7 +43,9 @@ def test_a_run_is_watched_decided_and_ended_in_the_browser(tmp_path: Path, brows
         display.start("xterm", "-geometry", "100x40+100+50", "-e", "cat")
         words = ("--web", "--approve", "ask", "--endpoint", endpoint.url, "do the task")
         with Program(tmp_path, display.environ, *words) as program:
-            browser.get(link(program))
+            browser.get(f"data:text/html,<a id='there' href='{link(program)}'>a link in a mail</a>")
+            part("there").click()
+            wait_until(lambda: browser.find_elements("id", "ask"), "the page that the link leads to", 60)
             when(part("ask").is_displayed, "it asks about the text")
             assert "IT ASKS YOU" in part("state").text
             assert HOSTILE in part("ask-text").get_property("textContent")
@@ -72,18 +74,37 @@ def test_a_run_is_watched_decided_and_ended_in_the_browser(tmp_path: Path, brows
 
             browser.refresh()  # as after a closed laptop: the question still stands
             when(part("ask").is_displayed, "it still asks")
+            browser.execute_script("document.getElementById('step-0').click()")
+            browser.execute_script("for (const one of document.querySelectorAll('#detail details')) one.open = true")
+            folds = len(browser.find_elements("css selector", "#detail details[open]"))
+            assert folds
             button("change").click()
             assert re.fullmatch(r"\d+,\d+", part("ask-note").get_property("value"))
+            part("ask-note").clear()
+            part("ask-note").send_keys("99999,200")
+            assert not button("allow").is_enabled(), "what it would do is not what stands there"
+            button("change").click()
+            when(lambda: "not on the screen" in part("told-now").text, "the point is nowhere")
             part("ask-note").clear()
             part("ask-note").send_keys("300,200")
             button("change").click()
             when(lambda: part("ask-note").get_property("value") == "", "it asks about the changed click")
+            assert "300,200" in part("ask-what").text
+            assert "xterm" not in part("ask-what").text.lower(), "of the place that the model chose"
+            assert len(browser.find_elements("css selector", "#detail details[open]")) == folds
+            assert part("title").text.startswith("1.")
             browser.execute_script("arguments[0].click()", button("allow"))
             when(lambda: part("state").text == "NO RUN", "the run is over")
             assert part("outcome").text == "done"
             assert len(browser.find_elements("css selector", "#list .step")) == 3
             assert "mai-agent" in browser.title
 
+            here, first_tab = browser.current_url.split("#")[0], browser.current_window_handle
+            for _ in range(7):  # more than a browser has connections to a host
+                browser.switch_to.new_window("tab")
+                browser.get(here)
+                when(lambda: part("state").text == "NO RUN", "another tab shows it, too")
+            browser.switch_to.window(first_tab)
             part("say-text").send_keys("do less")  # a run with fewer steps than the one before
             part("say-send").click()
             when(lambda: part("instruction").text == "do less" and part("state").text == "NO RUN", "it ended as well")

@@ -485,3 +485,11 @@ def test_an_item_of_a_menu_that_lay_over_a_text_did_not_click_the_text():
     replies = follow("click Search > Find Next", shut, shown, shut, shut, shut, shut)
     assert [reply.arguments["action"] for reply in replies[:2]] == ["click", "click"]
     assert ending(replies[-1])[1] is not True, replies[-1]
+
+
+def test_what_a_step_shows_that_the_person_changed_proves_nothing():
+    pressed = screen(button("Apply", states={"focused"}), button("Reset", y=260))
+    changed = {0: [Note("changed", "click at 30,40")]}
+    replies = made_up.follow("click Apply", screen(button("Apply")), pressed, notes=changed, stays=True)
+    assert ending(replies[-1]) == ("success", False)
+    assert "you changed a step" in replies[-1].arguments["text"].casefold()

@@ -12,10 +12,11 @@ from record.bundles import a_bundle, a_step
 from starlette.testclient import TestClient
 
 from agent.conductor import ApprovalWanted, QuestionOver, ReplyWanted, Run, RunBegan
-from agent.core.actions import Click, TypeText
+from agent.core.actions import Click, OpenApp, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.guard.own_windows import shows_our_page
 from agent.safety.policy import Question
+from agent.safety.situation import Place, Situation
 from agent.web.app import Door, make_app
 from agent.web.live import Live
 
@@ -46,7 +47,7 @@ class Page:
         self.live.runs, self.live.start = self.runs, self.runs.start
         self.app = make_app(self.live, self.door)
         self.person, self.watcher, self.stranger = (TestClient(self.app, base_url=base) for _ in range(3))
-        assert self.person.get("/open", params={"key": self.door.once}).url == f"{base}/"
+        assert "url=/" in self.person.get("/open", params={"key": self.door.once}).text
         assert self.watcher.get("/open", params={"key": self.door.watch}).status_code == 200
         self.take(RunBegan("a task", 5))
 
@@ -77,7 +78,7 @@ def test_the_persons_link_works_once_and_the_watchers_link_for_all(page: Page) -
     door = Door()
     previews = TestClient(make_app(page.live, door), base_url=BASE)
     assert previews.head("/open", params={"key": door.once}).status_code == 405, "as previews of links send it"
-    assert previews.get("/open", params={"key": door.once}, follow_redirects=False).status_code == 303
+    assert previews.get("/open", params={"key": door.once}).status_code == 200
     assert page.person.get("/data").json()["live"]["decides"] is True
     assert page.watcher.get("/data").json()["live"]["decides"] is False
 
@@ -259,3 +260,27 @@ def test_only_screenshots_of_this_run_are_handed_out(page: Page, tmp_path: Path)
     assert page.person.get(picture["url"]).headers["content-type"].startswith("image/")
     for name in ("..%2frun.json", "%2e%2e/run.json", "nothing.png", f"%2f{secret}"):
         assert page.person.get(f"/screens/{name}").status_code in (403, 404)
+
+
+@pytest.mark.parametrize("path", ["/screens/" + 3000 * "a", "/screens/%00", "/screens/..%2Frun.json"])
+def test_a_name_that_no_screenshot_can_have_is_not_found(page: Page, path: str) -> None:
+    page.live._bundle = Path("/nowhere")
+    assert page.person.get(path).status_code == 404
+
+
+def test_a_host_that_is_no_name_and_a_question_that_is_no_token_are_refused(page: Page) -> None:
+    assert page.person.get("/data", headers={"Host": "[::1"}).status_code == 421
+    page.ask()
+    body = {"question": "é", "answer": "allow", "text": ""}
+    assert page.person.post("/decide", json=body, headers=POST).status_code == 409
+
+
+def test_what_was_known_of_the_models_target_is_not_told_of_the_persons(page: Page) -> None:
+    known = Situation(under=Place("Notes", "Notes"), words="Plain", opens=("Notes", "notes"))
+    for action, written in ((Click(DesktopPoint(10, 20)), "30,40"), (OpenApp("notes"), "xterm")):
+        page.take(ApprovalWanted(action, Question("why", "", "rules", situation=known), lambda _: None))
+        assert "Notes" in str(page.question())
+        body = {"question": page.question()["id"], "answer": "change", "text": written}
+        assert page.person.post("/decide", json=body, headers=POST).status_code == 200
+        assert written in str(page.question())
+        assert "Notes" not in str(page.question())

@@ -97,6 +97,14 @@ const report = (() => {
   function select(index, plays = false) {
     if (index < 0 || index >= steps.length) return;
     if (!plays) timeline.stop();
+    mark(index);
+    stage.show(steps[index], run.still ? undefined : steps[index + 1]);
+    detail();
+    $("detail").scrollTop = 0;
+    try { history.replaceState(null, "", `#${index + 1}`); } catch { /* not allowed for this address */ }
+  }
+
+  function mark(index) {
     if (current >= 0) $(`step-${current}`).setAttribute("aria-selected", "false");
     current = index;
     const option = $(`step-${index}`);
@@ -105,11 +113,20 @@ const report = (() => {
     within($("list"), option, "Top", "Height");
     $("title").textContent = `${steps[index].number}. ${steps[index].title}`;
     walkable();
-    stage.show(steps[index], run.still ? undefined : steps[index + 1]);
     timeline.chosen(index);
-    detail();
-    $("detail").scrollTop = 0;
-    try { history.replaceState(null, "", `#${index + 1}`); } catch { /* not allowed for this address */ }
+  }
+
+  // Draws the selected step anew, with its folds, its place and the focus as they were.
+  function again(index) {
+    const box = $("detail"), top = box.scrollTop;
+    const title = (node) => node.querySelector("summary").textContent;
+    const open = [...box.querySelectorAll("details[open]")].map(title);
+    const focused = box.contains(document.activeElement) ? document.activeElement.ariaLabel ?? document.activeElement.textContent : null;
+    select(index);
+    for (const node of box.querySelectorAll("details")) node.open ||= open.includes(title(node));
+    box.scrollTop = top;
+    const same = [...box.querySelectorAll("button, pre, summary")].find((node) => focused !== null && (node.ariaLabel ?? node.textContent) === focused);
+    if (same) same.focus({ preventScroll: true });
   }
 
   // Scrolls the box itself and nothing around it: on a phone the page must stay where it is.
@@ -330,6 +347,9 @@ const report = (() => {
   // A live page: what is recorded by now. Whoever looks at the newest step goes on looking at the newest.
   function update(next) {
     const newest = current >= steps.length - 1, place = current;
+    const told = (index) => JSON.stringify([steps[index], steps[index + 1]]);
+    const before = told(place);
+    for (const name of Object.keys(run)) delete run[name];
     Object.assign(run, next.run);
     steps.splice(0, Infinity, ...next.steps);
     pictures.splice(0, Infinity, ...next.pictures);
@@ -341,7 +361,10 @@ const report = (() => {
     timeline.draw();
     if (!steps.length) return;
     for (const button of document.querySelectorAll("#main .bar button, #views button, #filter")) button.disabled = false;
-    select(newest ? steps.length - 1 : Math.min(place, steps.length - 1));
+    const to = newest ? steps.length - 1 : Math.min(place, steps.length - 1);
+    if (to !== place) select(to);
+    else if (told(to) !== before) again(to);
+    else mark(to); // whoever reads it is not disturbed
     filter();
   }
 
