@@ -14,7 +14,7 @@ from agent.api.server import ModelServer
 from agent.core.changes import Change
 from agent.events.run_events import Event
 from agent.screen.outline import Element
-from foundation.errors import MaiError
+from foundation.errors import MaiError, UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -51,6 +51,9 @@ def async_desktop(
     Raises:
         UsageError: there is no such option, or it cannot have that value.
     """
+    for name, called in (("approve_by", approve_by or _silent), ("tell", tell), ("on_event", on_event)):
+        if not callable(called):
+            raise UsageError(f"{name} is a {type(called).__name__}, and no function.")
     return AsyncDesktop(run_options(options), person_of(approve_by), tell, on_event)
 
 

@@ -1,9 +1,11 @@
 """Desktop tests in sentences: a throw-away desktop as a fixture (`pytest -p mai_agent.pytest_plugin`, docs/testing.md).
 
 The output of a failed test, and JUnit's properties, name a picture of the screen and the reports of the test's runs.
-The output also shows what the programs on the desktop printed.
+Both also have what the programs on the desktop printed. With --junitxml FILE.xml, the pictures and reports are copied
+to the folder FILE.
 """
 
+import shutil
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -91,6 +93,7 @@ def pytest_runtest_makereport(
         screen = folder / f"{sum(1 for _ in folder.iterdir()):04}-failed.png"
         opened.look().image.save(screen)
         files.append(("mai-agent screen", screen))
+    files = [(name, _kept(item.config, path)) for name, path in files]
     report.sections.append(
         ("the desktop: its runs, the last one last, and its screen", "\n".join(f"{path}" for _, path in files))
     )
@@ -98,4 +101,15 @@ def pytest_runtest_makereport(
     if written := opened.sandbox.output[earlier_output:]:
         text = harmless(written[-_MOST_OUTPUT:].decode("utf-8", "replace"))
         report.sections.append(("what the programs on the desktop wrote", text))
+        item.user_properties.append(("mai-agent output", text))
     return report
+
+
+def _kept(config: pytest.Config, path: Path) -> Path:
+    """Copy a file to a folder beside JUnit's, because pytest removes those of earlier sessions. Return where it is."""
+    written = config.getoption("xmlpath", None)
+    if not written or not path.is_file():
+        return path
+    folder = Path(written).absolute().with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copy(path, folder / f"{path.parent.name}-{path.name}"))

@@ -11,7 +11,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
 
-from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step, check_role
+from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step, check_role, check_text
 from agent.conductor import Run
 from agent.core.actions import Button
 from agent.core.changes import Change
@@ -132,6 +132,7 @@ class AsyncDesktop:
 
     async def repeat(self, name: str, /, **values: str | float) -> Result:
         """Do a recipe again with these values of its parameters. Raises UsageError for a missing or wrong recipe."""
+        _check_named("The recipe", name)
         recipe, texts = load_recipe(name), {key: str(value) for key, value in values.items()}
         instruction, goal = recipe.with_values(texts)
         return await self._run(instruction, [goal], recipe.secrets(texts))
@@ -175,9 +176,9 @@ class AsyncDesktop:
             raise NotSeenError(f"{found.words} is still there after {within:g} s")
 
     async def _look_until(self, reached: Callable[[Look], bool], within: float) -> Look:
+        """Return the first look that is `reached`, or the last one when the time is up."""
         if not isinstance(within, int | float):
             raise UsageError(f"The time to wait is a {type(within).__name__}.", "Give seconds: within=3.")
-        """Return the first look that is `reached`, or the last one when the time is up."""
         end = time.monotonic() + within
         while not reached(seen := await self.look()) and time.monotonic() < end:
             await asyncio.sleep(_POLL)
@@ -188,6 +189,7 @@ class AsyncDesktop:
     ) -> Result:
         """Click an element by its name. Raises NotDoneError, for example if it is not on the screen; UsageError."""
         _check_named("What to click", name)
+        check_text("The window", window)
         check_role(role)
         if button not in get_args(Button) or count not in (1, 2):
             raise UsageError(f"There is no click with {button!r} and count {count!r}.", "left, middle, right; 1 or 2.")
@@ -198,6 +200,7 @@ class AsyncDesktop:
         _check_named("What to type", text)
         if "\0" in text:
             raise UsageError("No keyboard types a null character.", "Leave it out.")
+        check_text("The field", into)
         where = f" into {into!r}" if into else ""
         return await self._act(f"type {text!r}{where}", Type(text, Target(into) if into else None, replace))
 
@@ -216,7 +219,8 @@ class AsyncDesktop:
         return await self._act(f"open {name!r}", Open(name))
 
     async def close_window(self, title: str = "") -> Result:
-        """Close the front window, or the one of that title. Raises NotDoneError."""
+        """Close the front window, or the one of that title. Raises NotDoneError, UsageError."""
+        check_text("The title", title)
         return await self._act(f"close {title!r}" if title else "close the window", Close(title))
 
     async def set(self, control: str, value: "str | bool | float") -> Result:
@@ -320,8 +324,7 @@ def _undone(bundle: Path) -> tuple[str, ...]:
 
 
 def _check_named(what: str, text: object) -> None:
-    if not isinstance(text, str):
-        raise UsageError(f"{what} is a {type(text).__name__}, and not a text.")
+    check_text(what, text)
     if not text:
         raise UsageError(f"{what} is empty.")
 

@@ -1,7 +1,7 @@
 """Options of runs for callers from Python: the command line's options, by the same names."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from foundation.command_line import positive, positive_seconds
 from foundation.errors import UsageError
 
 #: Takes a question in words and returns whether the action may be carried out.
-Approve = Callable[[str], bool]
+Approve = Callable[[str], bool | Awaitable[bool]]
 
 
 def run_options(arguments: Mapping[str, Any]) -> RunOptions:
@@ -53,6 +53,8 @@ def _read(option: Option, value: Any) -> Any:
         raise UsageError(f"{option.name} cannot be {value!r} ({error}).", option.help) from error
     if option.choices and value not in option.choices:
         raise UsageError(f"{option.name} cannot be {value!r}.", f"Choose one of {', '.join(option.choices)}.")
+    if not option.choices and not isinstance(value, str):
+        raise UsageError(f"{option.name} cannot be {value!r}.", option.help)
     return value
 
 
@@ -68,7 +70,7 @@ class CallbackPerson:
         words = "\n".join(
             filter(None, (" ".join(filter(None, (request.what, request.where))), request.text, *request.reasons))
         )
-        return Approval(allowed=self._says_yes(words), by="the program")
+        return Approval(allowed=await self._says_yes(words), by="the program")
 
     async def ask(self, question: str) -> str | None:  # noqa: ARG002 -- the protocol's
         """Return None: nobody is there."""
@@ -76,11 +78,12 @@ class CallbackPerson:
 
     async def permit(self, question: str) -> bool:
         """Ask the function a yes/no question of the program itself."""
-        return self._says_yes(question)
+        return await self._says_yes(question)
 
-    def _says_yes(self, question: str) -> bool:
+    async def _says_yes(self, question: str) -> bool:
         try:
-            return self._approve(question) is True
+            answer = self._approve(question)
+            return (await answer if isinstance(answer, Awaitable) else answer) is True
         except Exception as error:  # the caller's mistake, not ours
             why = f"{type(error).__name__}: {error}"
             raise UsageError(f"`approve_by` failed: {why}.", "Mend that function.") from error

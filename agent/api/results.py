@@ -81,6 +81,7 @@ class Look:
         if not isinstance(name, str) or (not name and not role):
             raise UsageError("What to find has no name.", "Name the element in a text, or its role.")
         check_role(role)
+        check_text("The window", window)
         kinds = kinds_of(role)
         fitting = [
             (rank, element)
@@ -102,6 +103,12 @@ class Look:
         words = ", ".join(element.words for element in ordered[:most]) or "nothing"
         more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
         return f"{words}{more}{f' ({self.lacks})' if self.lacks else ''}"
+
+
+def check_text(what: str, text: object) -> None:
+    """Raise UsageError if something is no text."""
+    if not isinstance(text, str):
+        raise UsageError(f"{what} is a {type(text).__name__}, and not a text.")
 
 
 def check_role(role: str) -> None:

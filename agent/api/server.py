@@ -4,12 +4,13 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from agent.api.results import check_text
 from agent.core.actions import Action, describe, map_points, points_of
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint, Size, Viewport
@@ -193,6 +194,13 @@ def read_image(path: Path) -> Frame:
         raise UsageError(f"{path} is no image that can be read ({error}).", "Name a PNG, JPEG or WebP file.") from error
 
 
+def _check_no_loop() -> None:
+    """Raise UsageError if an event loop runs here, which waiting would block."""
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise UsageError("An event loop runs here, and this would block it.", "Call it by asyncio.to_thread.")
+
+
 class ModelServer:
     """A model that decides about pictures; a context manager. A server that was started goes on running."""
 
@@ -201,11 +209,12 @@ class ModelServer:
         self._tell = tell
         self._runner = asyncio.Runner()
         self._opened = AsyncExitStack()
-        self._engine: Engine  # set by `__enter__`, like `_asker`
-        self._asker: Asker
+        self._engine: Engine  # set by `__enter__`
+        self._asker: Asker | None = None  # while it is open
 
     def __enter__(self) -> Self:
         """Find or start the server. Raises MaiError."""
+        _check_no_loop()
         engine = choose_engine(self._options.engine, literal_engine, self._tell)
         try:
             if engine.name == "literal":
@@ -226,7 +235,8 @@ class ModelServer:
 
     def close(self) -> None:
         """Close the connections."""
-        with self._runner:
+        self._asker = None
+        with suppress(RuntimeError), self._runner:  # it may be closed already
             self._runner.run(self._opened.aclose())
 
     @property
@@ -250,8 +260,16 @@ class ModelServer:
         return (point[0], point[1]) if point else None
 
     def _ask(self, instruction: str, image: "str | Path | Image", *, grounding: bool) -> dict[str, Any]:
+        from PIL import Image
+
+        if self._asker is None:
+            raise UsageError("The model is not open.", "Ask inside `with mai_agent.server() as model:`.")
+        _check_no_loop()
+        check_text("What is asked", instruction)
         if isinstance(image, str | Path):
             frame = read_image(Path(image))
+        elif not isinstance(image, Image.Image):
+            raise UsageError(f"The picture is a {type(image).__name__}.", "Pass a path or a Pillow image.")
         else:
             frame = Frame(image.convert("RGB"), Viewport.of_image(Size(*image.size)), 0.0)
         seen = Seen(frame)

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from agent.core.geometry import Size
 from agent.desktop.programs import MARK, Inside, marked, run_inside, start_inside
 from agent.sandbox.isolation import Network, open_sockets, why_not
 from agent.sandbox.sessions import install_line, load_session, locale_environ
-from agent.sandbox.start import apply, check_size, display_of, release, start
+from agent.sandbox.start import apply, check_size, display_environ, display_of, release, start
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from foundation.processes import end_marked
 
@@ -53,6 +53,7 @@ class Sandbox:
         self.environ: dict[str, str] = {}
         self._output = folder / "programs.log"
         self._lock: int | None = lock
+        self._outside = display_environ()  # of this process before the start
         self._held = ExitStack()  # resources whose closing ends the desktop
 
     def applied(self) -> None:
@@ -60,7 +61,8 @@ class Sandbox:
         apply(self.environ)
 
     def start(self, *command: str, **more: str) -> Inside:
-        """Start a program in its home, with the additional environment variables `more`. Raises OSError."""
+        """Start a program in its home, with the additional environment variables `more`. Raises OSError, UsageError."""
+        _check_command(command)
         with self._output.open("ab") as log:
             return start_inside(command, self.environ | more, stdout=log.fileno(), stderr=log.fileno())
 
@@ -70,7 +72,8 @@ class Sandbox:
         return self._output.read_bytes() if self._output.exists() else b""
 
     def run(self, *command: str, timeout: float = 20.0) -> "subprocess.CompletedProcess[str]":
-        """Run a program to its end. Raises OSError; subprocess.TimeoutExpired after killing it."""
+        """Run a program to its end. Raises OSError, UsageError; subprocess.TimeoutExpired after killing it."""
+        _check_command(command)
         return run_inside(command, self.environ, timeout)
 
     def how_to_look(self) -> str:
@@ -87,9 +90,20 @@ class Sandbox:
             return
         if not (self.spec.keep and self.environ):
             _remove(self.folder)
+        if display_environ() == display_environ(self.environ):  # of this process, since the start
+            apply(self._outside)
         self._held.close()
         os.close(self._lock)
         self._lock = None
+
+
+def _check_command(command: Sequence[str]) -> None:
+    """Raise UsageError for words that no program can be started with."""
+    if not command:
+        raise UsageError("No program is named.", 'Name it and its words, each by itself: "ls", "-l".')
+    for word in command:
+        if not isinstance(word, str) or "\0" in word or any("\ud800" <= char <= "\udfff" for char in word):
+            raise UsageError(f"{word!r} is no word of a command.", 'Write texts: "sleep", "1".')
 
 
 def start_sandbox(

@@ -182,7 +182,12 @@ def apply(environ: Mapping[str, str]) -> None:
     """Set this process's environment to a display."""
     for name in _DISPLAY:
         os.environ.pop(name, None)
-    os.environ.update({name: environ[name] for name in _DISPLAY if name in environ})
+    os.environ.update(display_environ(environ))
+
+
+def display_environ(environ: Mapping[str, str] = os.environ) -> Environ:
+    """Return the variables that name the display."""
+    return {name: environ[name] for name in _DISPLAY if name in environ}
 
 
 def display_of(environ: Mapping[str, str]) -> str:

@@ -148,7 +148,7 @@ with httpx.Client(follow_redirects=True) as browser:
         time.sleep(0.05)
     open(kept, "w").write(json.dumps({"link": link, "live": seen["live"], "steps": len(seen["steps"])}))
     said = {"question": seen["live"]["question"]["id"], "answer": answer, "text": ""}
-    origin = str(page.url).rstrip("/")
+    origin = str(page.url.join("/")).rstrip("/")
     browser.post(page.url.join("/decide"), json=said, headers={"Origin": origin}).raise_for_status()
 """
 

@@ -120,6 +120,22 @@ class TestOneDesktop:
         with pytest.raises(FileNotFoundError, match="'nonesuch'"):
             desk.sandbox.start("nonesuch")
 
+    @pytest.mark.parametrize("command", [(), ("sleep", 1), ("ls", "a\0b"), ("ls", "\ud800")])
+    def test_words_that_start_no_program_are_refused_and_harm_nothing(
+        self, desk: mai_agent.Desktop, command: tuple[Any, ...]
+    ) -> None:
+        for use in (desk.sandbox.start, desk.sandbox.run):
+            with pytest.raises(mai_agent.MaiError, match=r"No program is named|is no word of a command"):
+                use(*command)
+        assert desk.sandbox.run("echo", "there").stdout == "there\n"
+
+    def test_an_async_function_may_approve(self, desk: mai_agent.Desktop) -> None:
+        async def approve() -> bool:
+            return False
+
+        with patch.object(answer, "return_value", approve()), pytest.raises(mai_agent.NotDoneError, match="not allow"):
+            desk.press("ctrl+q")
+
     def test_a_stop_from_another_thread_ends_the_run(self, desk: mai_agent.Desktop) -> None:
         threading.Timer(1.0, desk.stop).start()
         assert desk.do("wait 20 seconds").outcome == "stopped"
@@ -132,6 +148,9 @@ class TestOneDesktop:
         ({"engine": "literally"}, "engine cannot be 'literally'"),
         ({"max_steps": 0}, "max_steps cannot be 0"),
         ({"sandbox_size": "wide"}, "sandbox_size cannot be 'wide'"),
+        ({"endpoint": 5}, "endpoint cannot be 5"),
+        ({"tell": 5}, "tell is a int"),
+        ({"on_event": None}, "on_event is a NoneType"),
         ({"sandbox": True, "remote": "http://127.0.0.1:9"}, "name two desktops"),
         ({"sandbox": True, "remote": ""}, "name two desktops"),
         ({"desktop": "x11", "remote": "http://127.0.0.1:9"}, "name two desktops"),
@@ -185,6 +204,38 @@ def test_a_closed_desktop_says_so() -> None:
 def test_what_names_nothing_is_refused(use: str, name: Any, why: str) -> None:
     with pytest.raises(mai_agent.MaiError, match=why):
         getattr(mai_agent.sandbox(), use)(name)
+
+
+@pytest.mark.parametrize(
+    ("use", "arguments"),
+    [("click", {"window": 5}), ("type", {"into": 5}), ("close_window", {"name": 5}), ("repeat", {"name": 5})],
+)
+def test_an_argument_that_is_no_text_is_refused(use: str, arguments: dict[str, Any]) -> None:
+    first = arguments.pop("name", "a")
+    with pytest.raises(mai_agent.MaiError, match="is a int, and not a text"):
+        getattr(mai_agent.sandbox(), use)(first, **arguments)
+
+
+def test_the_display_of_the_process_is_its_own_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISPLAY", ":mine")
+    forget_pyautogui()
+    with mai_agent.sandbox(runs=tmp_path) as desk:
+        assert os.environ["DISPLAY"] == desk.sandbox.environ["DISPLAY"]
+    assert os.environ["DISPLAY"] == ":mine"
+
+
+def test_a_model_that_is_not_open_or_would_block_a_loop_says_so(tmp_path: Path) -> None:
+    model = mai_agent.server(endpoint="http://127.0.0.1:9")
+    with pytest.raises(mai_agent.MaiError, match="is not open"):
+        model.ground(tmp_path / "a.png", "the button")
+    model.close()
+    model.close()
+
+    async def program() -> None:
+        with pytest.raises(mai_agent.MaiError, match="event loop"), mai_agent.server(endpoint="http://127.0.0.1:9"):
+            pass
+
+    asyncio.run(program())
 
 
 @pytest.mark.parametrize("value", [None, [1]])
