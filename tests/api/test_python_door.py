@@ -43,6 +43,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mai_agent.Desktop
 
 
 class TestOneDesktop:
+    @pytest.fixture(autouse=True)
+    def _as_before(self) -> Iterator[None]:
+        yield
+        answer.side_effect = None
+
     def test_an_action_is_a_recorded_run(self, desk: mai_agent.Desktop) -> None:
         result = desk.type("Hello")
         assert result.done
@@ -109,10 +114,8 @@ class TestOneDesktop:
         assert desk.find("File", role="menu")
 
     def test_a_fault_in_the_callers_function_is_not_told_as_ours(self, desk: mai_agent.Desktop) -> None:
-        with (
-            patch.object(answer, "side_effect", ValueError("nobody is there")),
-            pytest.raises(mai_agent.NotDoneError, match="`approve_by` failed: ValueError: nobody is there") as caught,
-        ):
+        answer.side_effect = ValueError("nobody is there")
+        with pytest.raises(mai_agent.NotDoneError, match="`approve_by` failed: ValueError: nobody is there") as caught:
             desk.press("ctrl+q")
         assert not any(step.executed for step in caught.value.result.steps)
 
@@ -133,7 +136,8 @@ class TestOneDesktop:
         async def approve() -> bool:
             return False
 
-        with patch.object(answer, "return_value", approve()), pytest.raises(mai_agent.NotDoneError, match="not allow"):
+        answer.side_effect = lambda _: approve()
+        with pytest.raises(mai_agent.NotDoneError, match="not allow"):
             desk.press("ctrl+q")
 
     def test_a_stop_from_another_thread_ends_the_run(self, desk: mai_agent.Desktop) -> None:
