@@ -161,4 +161,5 @@ wanted_packages() {
     case " $1 " in *" --sandbox-session $kind "* | *" --sandbox-session=$kind "*) session_packages "$kind" | tr ' ' '\n' ;; esac
   done
   case " $1 " in *" --sandbox-locale"*) echo locales ;; esac
+  case " $1 " in *" --try "*) printf '%s\n' python3-gi gir1.2-gtk-3.0 ;; esac
 }

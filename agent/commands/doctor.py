@@ -19,7 +19,6 @@ from agent.desktop.factory import (
     needed_programs,
     open_desktop,
     portal_lacks,
-    self_test_window,
     wants_portal,
 )
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Desktop, Finding
@@ -84,7 +83,7 @@ class DesktopDoctor:
         with closing(Registered(f"doctor-{os.getpid()}", "doctor --try")):
             if self.stop_key:
                 self._announce()
-            yield from SelfTest(desktop, self_test_window(environ), environ, self.stop, self.stop_key).run()
+            yield from SelfTest(desktop, environ, self.stop, self.stop_key).run()
 
     def _announce(self) -> None:
         remark(

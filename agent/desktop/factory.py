@@ -65,11 +65,6 @@ def open_x11_windows() -> Windows | None:
     return open_windows()
 
 
-def self_test_window(environ: Mapping[str, str]) -> str:
-    """Return the module that shows the window of the self-test, for an environment that names one kind of display."""
-    return f"agent.desktop.{'wayland' if environ.get('WAYLAND_DISPLAY') else 'x11'}.self_test_window"
-
-
 def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> tuple[list[str], list[str]]:
     """Describe the monitors and the keyboard layouts, as far as they are known. Raises EnvironmentLacksError."""
     if not _has_displays():

@@ -3,7 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +12,16 @@ from stubs.benches import Bench, bench_of
 
 from agent.core.actions import Action, TypeText
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.desktop.factory import self_test_window
 from agent.desktop.protocol.desktop import Desktop, Finding
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.self_test import capture as seeing
 from agent.desktop.self_test import window
 from agent.desktop.self_test.capture import Pattern
 from agent.desktop.self_test.checks import SelfTest, window_environ
+from agent.desktop.self_test.window import SelfTestWindow
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame, Screen
-from foundation.errors import StoppedError
+from foundation.errors import EnvironmentLacksError, StoppedError
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ def tried(bench: Bench, stop: StopSwitch | None = None, watch: str = "", **parts
     environ = window_environ(changed, os.environ)
     assert environ is not None
     try:
-        return {one.name: one for one in SelfTest(changed, self_test_window(environ), environ, stop, watch).run()}
+        return {one.name: one for one in SelfTest(changed, environ, stop, watch).run()}
     finally:
         desktop.screen.close()
         desktop.close()
@@ -219,7 +219,11 @@ def test_a_part_of_it_that_is_covered_is_told() -> None:
     assert found is not None and found.box.size == Size(320, 240) and 0.9 < found.right < 0.95
 
 
-def test_the_program_of_the_window_is_that_of_the_display() -> None:
-    for environ, folder in (({"WAYLAND_DISPLAY": "wayland-0"}, "wayland"), ({"DISPLAY": ":0"}, "x11")):
-        assert self_test_window(environ).split(".")[-2] == folder
-        assert find_spec(self_test_window(environ)) is not None
+def test_what_lacks_for_its_window_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for program, why in (("#!/bin/sh\nexec false\n", "window went away"), ("", "cannot be started")):
+        python = tmp_path / "python3"
+        python.write_text(program)
+        python.chmod(0o755 if program else 0o644)
+        monkeypatch.setattr(window, "_PYTHON", str(python))
+        with pytest.raises(EnvironmentLacksError, match=why):
+            SelfTestWindow({}, Pattern(3).colours, StopSwitch())

@@ -12,16 +12,14 @@ from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
 _TEXT_V1 = 1  # XKB_KEYMAP_FORMAT_TEXT_V1 (xkbcommon.h); Wayland uses the same number
-_EFFECTIVE = 1 << 3  # XKB_STATE_MODS_EFFECTIVE
 #: XKB keycodes are Linux keycodes plus 8 (the X11 protocol reserves the first 8).
 _OFFSET = 8
 _MOST_MASKS = 8
 _KEYSYMS: dict[str, str] = load_config("keys.toml")["keysyms"]
-_MODIFIERS = {b"Shift": "shift", b"Control": "ctrl", b"Mod1": "alt", b"Mod4": "super"}
 
 
 class Keymap:
-    """The compositor's keymap with the present modifier state.
+    """The compositor's keymap.
 
     Raises:
         EnvironmentLacksError: libxkbcommon is missing, or cannot parse the keymap.
@@ -34,26 +32,6 @@ class Keymap:
         if not self._map:
             library.xkb_context_unref(self._context)
             raise EnvironmentLacksError("The keymap of this desktop is not understood by libxkbcommon.")
-        self._state = library.xkb_state_new(self._map)
-
-    def set_modifiers(self, held: int, latched: int, locked: int, group: int) -> None:
-        self._library.xkb_state_update_mask(self._state, held, latched, locked, 0, 0, group)
-
-    def name(self, code: int) -> str:
-        """Return the keysym name of a key, such as Escape or Cyrillic_ya, with the present modifiers. `code` is
-        Linux's.
-        """
-        return name_of(self._library.xkb_state_key_get_one_sym(self._state, code + _OFFSET))
-
-    def character(self, code: int) -> str:
-        """Return the text that a key types with the present modifiers; "" if it types none."""
-        room = ctypes.create_string_buffer(64)
-        self._library.xkb_state_key_get_utf8(self._state, code + _OFFSET, room, len(room))
-        return room.value.decode("utf-8", "replace")
-
-    def modifiers(self) -> list[str]:
-        active = self._library.xkb_state_mod_name_is_active
-        return [ours for theirs, ours in _MODIFIERS.items() if active(self._state, theirs, _EFFECTIVE) == 1]
 
     def layouts(self) -> list[str]:
         """Return the names of the layouts, such as English (US)."""
@@ -79,7 +57,6 @@ class Keymap:
             yield chr(letter) if letter else "", set(masks[:ways])
 
     def close(self) -> None:
-        self._library.xkb_state_unref(self._state)
         self._library.xkb_keymap_unref(self._map)
         self._library.xkb_context_unref(self._context)
 
@@ -121,12 +98,6 @@ def _library() -> Any:
         ("xkb_keymap_num_levels_for_key", number, (pointer, number, number)),
         ("xkb_keymap_key_get_syms_by_level", ctypes.c_int, (pointer, number, number, number, pointer)),
         ("xkb_keymap_key_get_mods_for_level", size, (pointer, number, number, number, pointer, size)),
-        ("xkb_state_new", pointer, (pointer,)),
-        ("xkb_state_unref", None, (pointer,)),
-        ("xkb_state_update_mask", number, (pointer, *(number,) * 6)),
-        ("xkb_state_key_get_one_sym", number, (pointer, number)),
-        ("xkb_state_key_get_utf8", ctypes.c_int, (pointer, number, text, size)),
-        ("xkb_state_mod_name_is_active", ctypes.c_int, (pointer, text, number)),
         ("xkb_keysym_get_name", ctypes.c_int, (number, text, size)),
         ("xkb_keysym_to_utf32", number, (number,)),
     ):

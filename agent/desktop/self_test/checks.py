@@ -61,14 +61,11 @@ def window_environ(desktop: Desktop, environ: Mapping[str, str]) -> Mapping[str,
 class SelfTest:
     """Tests a desktop that was opened for this test with this stop switch; `run` may be called only once.
 
-    `program` is the module that shows the window, and `environ` its environment (see `window_environ`). `watch` is the
-    stop key; "" if nobody uses the desktop, as in a sandbox.
+    `environ` is the window's (see `window_environ`), `watch` the stop key; "" if nobody uses it, as in a sandbox.
     """
 
-    def __init__(
-        self, desktop: Desktop, program: str, environ: Mapping[str, str], stop: StopSwitch, watch: str = ""
-    ) -> None:
-        self._desktop, self._program, self._environ, self._stop = desktop, program, environ, stop
+    def __init__(self, desktop: Desktop, environ: Mapping[str, str], stop: StopSwitch, watch: str = "") -> None:
+        self._desktop, self._environ, self._stop = desktop, environ, stop
         self._number = random.SystemRandom().randrange(1 << 30)
         self._watch = watch
         self._window: SelfTestWindow
@@ -106,7 +103,7 @@ class SelfTest:
                 opened.callback(self._put_pointer_back, before)
         with suppress(ActionFailedError):  # new windows appear where the pointer is
             self._hand.perform(Move(self._desktop.home))
-        self._window = SelfTestWindow(self._program, self._environ, self._number, self._stop)
+        self._window = SelfTestWindow(self._environ, Pattern(self._number).colours, self._stop)
         self._window_opened = True
         opened.callback(self._window.close)
         opened.callback(self._hand.release_all)

@@ -3,11 +3,10 @@
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,9 @@ from agent.desktop.programs import bare_environ
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-_ROOT = Path(__file__).resolve().parents[3]
+#: The system's, which has GTK: packages of distributions are not in our environment.
+_PYTHON = "/usr/bin/python3"
+_PROGRAM = Path(__file__).with_name("window_program.py")
 #: Seconds for the window to appear, even on a busy machine.
 _APPEARS = 45.0
 #: Seconds for any other event of the window.
@@ -27,26 +28,29 @@ _POLL = 0.01
 class SelfTestWindow:
     """A window that shows a pattern and reports the events that reach it, until it is closed.
 
-    `program` is the module that shows the window, and `number` the seed of its pattern. Raises EnvironmentLacksError:
-    no window appears. StoppedError: the stop switch was set.
+    `colours` are the pattern's, red, green and blue of 255. Raises EnvironmentLacksError: no window appears.
+    StoppedError: the stop switch was set.
     """
 
-    def __init__(self, program: str, environ: Mapping[str, str], number: int, stop: StopSwitch) -> None:
+    def __init__(self, environ: Mapping[str, str], colours: Sequence[Sequence[int]], stop: StopSwitch) -> None:
         self._stop = stop
         self._events: list[dict[str, Any]] = []
         self._since = 0
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", program, str(number)], start_new_session=True,
-            env=bare_environ(environ) | {"PYTHONPATH": str(_ROOT)},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        try:
+            self._process = subprocess.Popen(
+                [_PYTHON, "-I", str(_PROGRAM), *("rgb({},{},{})".format(*one) for one in colours)],
+                start_new_session=True, env=bare_environ(environ),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        except OSError as error:
+            raise EnvironmentLacksError(f"{_PYTHON}, which shows the window, cannot be started.", "") from error
         self._hearing = threading.Thread(target=self._hear, name="self-test window", daemon=True)
         self._hearing.start()
         try:
             event = self.wait("there", "failed", seconds=_APPEARS)
             if event is None or event["kind"] == "failed":
                 raise EnvironmentLacksError(
-                    f"No window of our own appears on this desktop{': ' + event['why'] if event else '.'}",
+                    f"No window of our own appears on this desktop{': ' + event['why'] if event else ''}.",
                     "Is the session locked, or a window shown in full screen? Leave that, and try again.",
                 )
         except BaseException:

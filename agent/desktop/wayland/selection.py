@@ -7,7 +7,6 @@ import os
 import select
 import time
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import cached_property
 
 from agent.desktop.protocol.clipboard import HungError
@@ -22,25 +21,15 @@ _MOST = 64_000_000
 _PIECE = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Opcodes:
-    """The opcodes in which the protocols differ: two requests of an offer, and an event of the device."""
-
-    receive: int
-    destroy_offer: int
-    selection: int
-
-
-#: wl_data_device is for clients with a focused window, data control for clients without a window.
-DATA_DEVICE = Opcodes(receive=1, destroy_offer=2, selection=5)
-DATA_CONTROL = Opcodes(receive=0, destroy_offer=1, selection=1)
+#: Opcodes of the data-control protocols: two requests of an offer, and an event of the device.
+_RECEIVE, _DESTROY_OFFER, _SELECTION = 0, 1, 1
 
 
 class Selection:
-    """The clipboard of a seat. `manager` is a wl_data_device_manager or a data-control manager."""
+    """The clipboard of a seat. `manager` is a data-control manager."""
 
-    def __init__(self, connection: Connection, manager: int, seat: int, opcodes: Opcodes) -> None:
-        self._connection, self._opcodes = connection, opcodes
+    def __init__(self, connection: Connection, manager: int, seat: int) -> None:
+        self._connection = connection
         self._offers: dict[int, list[str]] = {}  # MIME types, by the offer's object ID
         self._offer = 0
         connection.request(manager, 1, "no", connection.new(self._of_device), seat)
@@ -54,7 +43,7 @@ class Selection:
         reading, writing = os.pipe2(os.O_CLOEXEC)
         try:
             try:
-                self._connection.request(self._offer, self._opcodes.receive, "s", kind, files=[writing])
+                self._connection.request(self._offer, _RECEIVE, "s", kind, files=[writing])
             except EnvironmentLacksError as error:
                 raise HungError from error
             finally:
@@ -68,11 +57,11 @@ class Selection:
             offer = arguments.number()
             kinds = self._offers[offer] = []
             self._connection.hear(offer, lambda which, values: kinds.append(values.text()) if which == 0 else None)
-        elif opcode == self._opcodes.selection:
+        elif opcode == _SELECTION:
             self._offer = arguments.number()
             for old in [one for one in self._offers if one != self._offer]:
                 del self._offers[old]
-                self._connection.request(old, self._opcodes.destroy_offer)
+                self._connection.request(old, _DESTROY_OFFER)
 
 
 def read_all(file: int) -> bytes:
@@ -140,7 +129,7 @@ class WlrootsClipboard:
             if self._selection is None:
                 known = next((one for one in MANAGERS if connection.has(one)), MANAGERS[-1])
                 manager, seat = connection.bind(known, 1), connection.bind("wl_seat", 1)
-                self._selection = Selection(connection, manager, seat, DATA_CONTROL)
+                self._selection = Selection(connection, manager, seat)
             connection.roundtrip()
         except EnvironmentLacksError as error:
             self.close()

@@ -135,10 +135,6 @@ class Connection:
             self.close()
             raise
 
-    def fileno(self) -> int:
-        """Return the socket's file descriptor, for `select`."""
-        return self._socket.fileno()
-
     def new(self, handler: Handler | None = None) -> int:
         """Allocate the ID of a new object whose events go to `handler`."""
         if self._free:

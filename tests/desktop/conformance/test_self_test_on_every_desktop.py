@@ -6,7 +6,6 @@ import threading
 import pytest
 from stubs.benches import Bench, WlrootsBench
 
-from agent.desktop.factory import self_test_window
 from agent.desktop.self_test.checks import SelfTest, window_environ
 from agent.safety.stop import StopSwitch
 
@@ -28,7 +27,7 @@ def test_all_that_is_done_in_the_window_is_seen_to_arrive_and_the_clipboard_is_p
         if isinstance(bench, WlrootsBench) and "clipboard" not in bench.lacks:
             serving.start()
         try:
-            found = list(SelfTest(desktop, self_test_window(environ), environ, stop, "ctrl+alt+shift+escape").run())
+            found = list(SelfTest(desktop, environ, stop, "ctrl+alt+shift+escape").run())
         finally:
             over.set()
             if serving.is_alive():
