@@ -26,6 +26,7 @@ from agent.prompts.store import published_words
 from agent.run.calibration.remembered import recalled
 from agent.run.models.history import answer_tokens, pixel_budget
 from agent.run.models.roles import ServedModel, open_model
+from agent.run.observing.outliner import Outliner
 from agent.screen.capture import Frame
 from agent.screen.encode import EncodedImage, encode, fit, resize
 from agent.screen.outline import Element, Outline
@@ -82,7 +83,7 @@ class Asker:
         sent = await asyncio.to_thread(encode, resized, facts.image_format, facts.quality)
         if grounding:
             return self._question(model, model.family.grounding_request(instruction, sent), size, grounding=True)
-        outline = seen.outline() if facts.outline else None
+        outline = (seen.outline() or await asyncio.to_thread(_words_of, seen.frame)) if facts.outline else None
         prompt = PromptRequest(
             instruction, (sent,), system_prompt=self._system, options=self._chosen,
             outline=outline, model=model.endpoint.model or "",
@@ -158,6 +159,15 @@ def _on_screen(result: Decision, seen: "Seen") -> tuple[list[Action[DesktopPoint
     actions = [map_points(action, seen.frame.viewport.to_desktop) for action in result.actions]
     outline = seen.outline()
     return actions, [[] if outline is None else _hit(outline, action) for action in actions]
+
+
+def _words_of(frame: Frame) -> Outline:
+    """Return the words of a picture, which has no other elements."""
+    outliner = Outliner(lambda: None, lambda: None)
+    try:
+        return outliner.take(frame).result()
+    finally:
+        outliner.close()
 
 
 def _hit(outline: Outline, action: Action[DesktopPoint]) -> list[Element]:

@@ -8,7 +8,6 @@ from agent.core.notes import without_notes
 from agent.families.base import Call, PromptRequest
 from agent.families.literal.family import FUNCTION, render
 from agent.literal.engine import Engine, by_grammar
-from agent.literal.find.reader import WHO
 from agent.literal.goals import Goal, Question, Reading, Target
 from agent.literal.language.asked_model import AskedModel
 from agent.literal.language.sentences import NotUnderstoodError
@@ -38,7 +37,7 @@ class LiteralClient:
         model: AskedModel | None = None,
         repairs: dict[int, Target] | None = None,
     ) -> None:
-        data_folder(WHO)  # fail at once if tesseract's data is missing
+        data_folder("The literal engine")  # fail at once if tesseract's data is missing
         self._model, self._reads = model, goals is None
         self._asked: dict[str, Reading | NotUnderstoodError] = {}  # instructions as read so far
         self._repairs = repairs

@@ -19,7 +19,6 @@ from agent.literal import goals
 from agent.literal.do.now import Already, Done, Move, Now, Step, Steps, StuckError, WhichError, agrees
 from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
-from agent.literal.find.reader import Reader
 from agent.literal.find.scene import Scene
 from agent.literal.goals import Goal, Question, Reading, Target
 from agent.literal.language.grammar import read_instruction
@@ -67,17 +66,15 @@ def by_grammar(instruction: str) -> Reading:
 class Engine:
     """Decides the steps of runs, one run at a time.
 
-    `read` returns the words in a screenshot, for screens without elements. `understand` may raise NotUnderstoodError.
-    `repairs` takes the targets that a text model finds for steps of a recipe; None if there is no such model.
+    `understand` may raise NotUnderstoodError. `repairs` takes the targets that a text model finds for a recipe's steps;
+    None if there is no such model.
     """
 
     def __init__(
         self,
-        read: "Callable[[Image], Outline] | None" = None,
         understand: Callable[[str], Reading] = by_grammar,
         repairs: dict[int, Target] | None = None,
     ) -> None:
-        self._read = read or Reader().outline
         self._understand = understand
         self._repairs = repairs
         self._run: _Run | None = None
@@ -141,7 +138,7 @@ class Engine:
 
             return Image.open(io.BytesIO(picture.data)).convert("RGB")
 
-        return Scene(outline or Outline(picture.size, ()), lambda: self._read(shown()), shown)
+        return Scene(outline or Outline(picture.size, ()), shown)
 
 
 @dataclass

@@ -135,3 +135,11 @@ def test_what_is_missing_or_too_much_is_said(
 ) -> None:
     ran = mai("act", *(screenshot if word == "SHOT" else word for word in words))
     assert (ran.status, told in ran.err) == (2, True)
+
+
+def test_the_literal_engine_reads_the_words_of_a_picture(mai: CommandLine) -> None:
+    picture = Path(__file__).parents[1] / "literal/screens/appear.png"
+    ran = mai("act", "--engine", "literal", "--image", str(picture), "--json", "click Icons")
+    x, y = json.loads(ran.out)["action"]["point"]
+    assert ran.status == 0
+    assert 110 < x < 160 and 45 < y < 70

@@ -79,7 +79,7 @@ def follow(instruction, *screens, notes=None, engine=None, stays=False):
 
     `notes` are what the program said of the steps: of all alike, or by their numbers. `stays`: so does the last screen.
     """
-    engine = engine or Engine(lambda _: outline())
+    engine = engine or Engine()
     steps, replies = [], []
     for now in (*screens, *[screens[-1]] * (12 if stays else 0)):
         replies.append(engine.reply(talk(instruction, now, *steps)))

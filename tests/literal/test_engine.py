@@ -32,14 +32,14 @@ from tests.literal.made_up import (
 
 @pytest.fixture
 def engine():
-    return Engine(lambda _: outline())
+    return Engine()
 
 
 def follow(engine, instruction, *screens, notes=None, stays=False):
     """The replies to an instruction, or to a goal, one a screen."""
     if not isinstance(instruction, str):
         goal, instruction = instruction, "do it"
-        engine = Engine(lambda _: outline(), lambda _: Reading([goal]))
+        engine = Engine(lambda _: Reading([goal]))
     return made_up.follow(instruction, *screens, notes=notes, engine=engine, stays=stays)
 
 

@@ -12,7 +12,7 @@ from agent.literal.do.now import choice_in
 from agent.literal.engine import Engine
 from agent.screen.outline import ShownWindow
 from tests.literal import made_up
-from tests.literal.made_up import WINDOW, element, ending, outline, screen, setting, taken, talk, words
+from tests.literal.made_up import WINDOW, element, ending, screen, setting, taken, talk, words
 
 OTHER = ShownWindow("Notes", "notes", Region(50, 50, 300, 300), active=True)
 BACK = replace(WINDOW, active=False)
@@ -211,7 +211,7 @@ class Amount:
 
 def run(instruction, amount, react):
     """The replies to an instruction where each action does to the amount what `react` says."""
-    engine, moves, replies, now = Engine(lambda _: outline()), [], [], amount.screen
+    engine, moves, replies, now = Engine(), [], [], amount.screen
     while len(replies) < 60:
         reply = engine.reply(talk(instruction, now, *moves))
         replies.append(reply)
@@ -365,7 +365,7 @@ def test_a_slider_that_is_not_told_just_now_is_waited_for():
 def test_a_menu_that_was_opened_by_name_is_open():
     bar, menu = element("menu bar", w=600, id=90), element("menu", "Edit", parent=90, id=91)
     shut, shown = screen(bar, menu), screen(bar, menu, element("menu item", "Preferences", y=240, parent=91))
-    engine, moves, now = Engine(lambda _: outline()), [], shut
+    engine, moves, now = Engine(), [], shut
     for _ in range(9):
         reply = engine.reply(talk("press escape and open Edit", now, *moves))
         if reply.arguments["action"] == "terminate":
@@ -384,7 +384,7 @@ def test_what_is_opened_by_sight_is_no_switch_of_that_name():
 
 
 def test_a_slider_that_keys_go_past_is_counted_up_from_its_end():
-    engine, moves, held = Engine(lambda _: outline()), [], 400.0
+    engine, moves, held = Engine(), [], 400.0
     for _ in range(24):
         slider = element("slider", "Delay", value=f"{held:g}", limits=(100.0, 1000.0), w=300)
         now = screen(slider)

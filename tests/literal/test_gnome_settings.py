@@ -143,14 +143,6 @@ def test_a_list_that_scrolls_late_is_waited_for_and_scrolled_again_but_not_for_e
     assert said == ["scroll", "wait"] * 3 + ["scroll"]
 
 
-def test_an_empty_desktop_is_not_read_to_open_something():
-    def read(_image):
-        raise AssertionError("nothing is to be read")
-
-    now = Screen(outline(windows=()))
-    assert Engine(read).reply(talk("open Settings", now)).arguments["action"] == "open"
-
-
 def test_a_page_of_settings_is_gone_to_in_its_window():
     empty = Screen(outline(windows=()), environ=ON_GNOME)
     for sentence in ("open the mouse settings", "go to the notification settings", "open the privacy settings"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from literal.made_up import PICTURE, past, screen, talk
-from PIL import Image, ImageDraw
+from PIL import Image
 from stubs.endpoint import FakeEndpoint, refuse, say
 
 from agent.core.actions import PressKeys
@@ -50,15 +50,6 @@ def test_what_it_says_streams_as_it_does_from_any_model():
     done = asyncio.run(LiteralClient().complete(asked, said.append))
     assert "".join(piece.text for piece in said) == done.answer.content
     assert done.answer.finish_reason == "stop"
-
-
-def test_it_reads_the_screen_it_is_sent():
-    image = Image.new("RGB", (640, 384), "white")
-    ImageDraw.Draw(image).text((200, 180), "Appearance", fill="black", font_size=16)
-    answer = ask(request("click Appearance", image))
-    x, y = get_family("literal").parse(Answer(answer), (Size(640, 384),)).calls[0].arguments["coordinate"]
-    assert 200 < x < 300
-    assert 175 < y < 205
 
 
 @pytest.mark.parametrize(

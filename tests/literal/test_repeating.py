@@ -15,7 +15,7 @@ from agent.screen.encode import encode
 from agent.screen.outline import ShownWindow
 from agent.screen.picture_search import cut_out
 from tests.literal import made_up
-from tests.literal.made_up import WINDOW, call_of, element, ending, outline, screen, setting, words
+from tests.literal.made_up import WINDOW, call_of, element, ending, screen, setting, words
 
 THEME = Expected("setting", "xfconf xsettings /Net/ThemeName", "Dark")
 SAVE = Part(Click(Target("Save", "push button", inside="Settings")))
@@ -25,7 +25,7 @@ BEHIND = ShownWindow("Settings", "settings", Region(100, 100, 600, 500))
 
 def follow(*screens, parts=(SAVE,), expected=(), **more):
     goal = Repeat(tuple(parts), tuple(expected))
-    engine = Engine(lambda _: outline(), lambda _: Reading([goal]))
+    engine = Engine(lambda _: Reading([goal]))
     return made_up.follow("do it again", *screens, engine=engine, **more)
 
 
@@ -69,7 +69,7 @@ def test_what_is_not_the_same_is_never_clicked(there, why):
 
 def awaited(first, *later, parts):
     """What the engine says of later screens while its first step takes effect; None if it awaits nothing."""
-    engine = Engine(lambda _: outline(), lambda _: Reading([Repeat(tuple(parts), ())]))
+    engine = Engine(lambda _: Reading([Repeat(tuple(parts), ())]))
     engine.reply(made_up.talk("do it again", first))
     return [engine.shows_awaited(one.outline) for one in later] if engine.awaits else None
 
@@ -104,7 +104,7 @@ def test_a_field_awaits_the_focus_and_its_text_what_comes_next():
     text = "more than is pressed key by key"
     focused, typed, valid = field(states={"focused"}), field(text, {"focused"}), field(text, {"focused"}, save(y=400))
     part = Part(Type(text, Target("Name", "text", inside="Settings"), replace=True))
-    engine = Engine(lambda _: outline(), lambda _: Reading([Repeat((part, SAVE), ())]))
+    engine = Engine(lambda _: Reading([Repeat((part, SAVE), ())]))
     steps = []
     for before, no, yes in ((field(), field(), focused), (focused, None, focused), (focused, typed, valid)):
         reply = engine.reply(made_up.talk("do it again", before, *steps))

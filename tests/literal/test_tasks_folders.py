@@ -9,7 +9,7 @@ from agent.core.geometry import Region
 from agent.core.notes import Note
 from agent.literal.engine import Engine
 from agent.screen.outline import ShownWindow
-from tests.literal.made_up import call_of, element, ending, follow, outline, screen, taken, talk
+from tests.literal.made_up import call_of, element, ending, follow, screen, taken, talk
 
 HOME = ShownWindow("home - Thunar", "Thunar", Region(0, 0, 640, 500), active=True)
 DIALOG = ShownWindow("Dialog", "Thunar", Region(100, 100, 300, 150), active=True)
@@ -208,7 +208,7 @@ def test_of_two_files_of_one_name_none_is_touched_before_the_person_says_which(s
     ("reply", "opens"), [("the second one", "~/Downloads/"), ("1", "~/Documents/"), ("Downloads", "~/Downloads/")]
 )
 def test_the_file_that_the_person_says_is_the_one(reply, opens):
-    engine = Engine(lambda _: outline())
+    engine = Engine()
     first = engine.reply(talk("trash list.txt", screen()))
     moves = [taken(first, screen(), SEVERAL)]
     asked = engine.reply(talk("trash list.txt", screen(), *moves))
@@ -217,7 +217,7 @@ def test_the_file_that_the_person_says_is_the_one(reply, opens):
 
 
 def test_of_two_files_of_one_name_none_is_opened_before_the_person_says_which():
-    engine = Engine(lambda _: outline())
+    engine = Engine()
     first = engine.reply(talk("open the file list.txt", screen()))
     moves = [taken(first, screen(), SEVERAL)]
     asked = engine.reply(talk("open the file list.txt", screen(), *moves))
@@ -228,7 +228,7 @@ def test_of_two_files_of_one_name_none_is_opened_before_the_person_says_which():
 
 
 def test_an_answer_that_names_none_of_them_ends_the_run():
-    engine = Engine(lambda _: outline())
+    engine = Engine()
     moves = [taken(engine.reply(talk("trash list.txt", screen())), screen(), SEVERAL)]
     asked = engine.reply(talk("trash list.txt", screen(), *moves))
     for reply in ("7", "yes", "both", ".txt", "list.txt", "first or second"):

@@ -33,18 +33,13 @@ _FAR = 34
 
 
 class Scene:
-    """An outline, with the lookups that the engine needs.
+    """An outline, with the lookups that the engine needs. `picture` returns the screenshot."""
 
-    `read` returns an outline of OCR words if there are no elements; it is called once at most. `picture` returns the
-    screenshot.
-    """
-
-    def __init__(
-        self, outline: Outline, read: Callable[[], Outline] | None = None, picture: "Callable[[], Image] | None" = None
-    ) -> None:
+    def __init__(self, outline: Outline, picture: "Callable[[], Image] | None" = None) -> None:
         self.outline = outline
         self.windows = outline.windows
-        self._read, self._picture = read, picture
+        self.elements = outline.elements
+        self._picture = picture
         self._places: dict[str, list[Region]] = {}
 
     def places_of(self, picture: str) -> list[Region]:
@@ -53,12 +48,6 @@ class Scene:
             shot = self._picture() if self._picture is not None else None
             self._places[picture] = [] if shot is None else places_of(picture, shot, self.outline.size)
         return self._places[picture]
-
-    @cached_property
-    def elements(self) -> Sequence[Element]:
-        """The elements, or the OCR words if there are none."""
-        elements = self.outline.elements
-        return self._read().elements if self._read is not None and not elements else elements
 
     @cached_property
     def by_id(self) -> dict[int, Element]:

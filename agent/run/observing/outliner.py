@@ -107,7 +107,11 @@ class Outliner:
     def _tree(self, screen: Region, windows: Sequence[ShownWindow]) -> Outline:
         if self._elements is None:
             return Outline(screen.size, (), tuple(windows))
-        tree = self._elements.outline()
+        try:
+            tree = self._elements.outline()
+        except Exception as error:  # accessibility trees fail in many ways; words and screenshot work without them
+            lacks = f"The elements of the screen could not be read: {type(error).__name__}: {error}."
+            return Outline(screen.size, (), tuple(windows), lacks)
         return tree if tree.windows else Outline(tree.size, tree.elements, tuple(windows), tree.lacks)
 
     def _shown(self) -> list[ShownWindow] | None:
