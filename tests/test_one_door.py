@@ -15,6 +15,7 @@ ALLOWED = {
     "serverctl/vllm/render_template.py": "runs in vLLM's environment; its output is read by us",
     "serverctl/process/supervisor/guardian.py": "its standard error is the server's log",
     "agent/evals/tasks/tree_reader.py": "runs in the system's Python; its output is read by us",
+    "agent/desktop/self_test/window_program.py": "runs in the system's Python; its output is read by us",
     "agent/desktop/portal/gstreamer_process.py": "runs in the system's Python; its output is frames, read by us",
 }
 #: Functions that print by themselves.

@@ -38,6 +38,7 @@ class Target:
     inside: str = ""  # the window, application, page or tab around it ("X in Y", "the X tab of Y")
     under: str = ""  # its heading, group or label ("X under Y")
     whole: str = ""  # the full text, in case all of it is one name ("Show images in menus")
+    here: bool = False  # only in the window that was opened before: "X in the Mousepad preferences"
     picture: str = ""  # in a recipe: its picture, if it has no name (`agent.screen.picture_search`)
     beside: bool = False  # only in the row of what `under` names ("X next to Y")
 

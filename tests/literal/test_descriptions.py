@@ -7,6 +7,7 @@ from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.vocabulary import descriptions
 from agent.literal.vocabulary.descriptions import described_places
+from agent.screen.outline import ShownWindow
 from tests.literal.made_up import WINDOW, element, ending, follow, screen, setting
 
 DIALOG = """<?xml version="1.0"?><interface>
@@ -82,7 +83,7 @@ def gadgets(*elements, **values):
     return screen(
         element("page tab", "Oil", y=110, window="Gadgets", app="gadget-settings", states=("selected",)),
         element("page tab", "Wheels", x=320, y=110, window="Gadgets", app="gadget-settings"), *elements,
-        windows=(WINDOW.__class__("Gadgets", "gadget-settings", WINDOW.box, active=True),), environ=XFCE, **values,
+        windows=(ShownWindow("Gadgets", "gadget-settings", WINDOW.box, active=True),), environ=XFCE, **values,
     )  # fmt: skip
 
 
@@ -127,3 +128,35 @@ def test_a_label_with_words_of_the_grammar_needs_no_quotation_marks_where_a_dial
 def test_a_label_that_ends_like_a_place_is_looked_for_as_a_whole(installed):
     installed("gadgets", "Gadgets", "gadget-settings", DIALOG.replace("the wheel", "the wheel in new windows"))
     assert follow("turn on Spin the wheel in new windows", NOTHING)[0].arguments["text"] == "gadgets"
+
+
+@pytest.mark.parametrize(
+    "sentence", ["turn on Spin the wheel in the Mousepad preferences", "open Mousepad and turn on Spin the wheel"]
+)
+def test_a_control_of_a_named_place_is_looked_for_in_no_other_dialog(installed, sentence):
+    installed("gadgets", "Gadgets", "gadget-settings", DIALOG)
+    window = ShownWindow("Mousepad Preferences", "mousepad", WINDOW.box, active=True)
+    part = element("check box", "Show status bar", window="Mousepad Preferences", app="mousepad")
+    replies = follow(sentence, NOTHING, *[screen(part, windows=(window,), environ=XFCE)] * 20)
+    assert ending(replies[-1])[0] == "fail"
+    assert "gadgets" not in [reply.arguments.get("text") for reply in replies]
+
+
+def test_a_page_that_another_page_describes_the_control_of_is_not_left(installed):
+    installed("gnome-mouse-panel", "Mouse", "gnome-control-center mouse", PANELS)
+    rows = [
+        element("list item", name, x=119, y=147 + 50 * at, w=271, h=42, states=("selected",) if not at else ())
+        for at, name in enumerate(("Notifications", "Mouse & Touchpad"))
+    ]
+    page = screen(*rows, element("label", "Notifications", x=700, y=110), environ={"XDG_CURRENT_DESKTOP": "GNOME"})
+    replies = follow("set Mouse Speed to 5 in Notifications", *[page] * 20)
+    clicks = [reply.arguments.get("coordinate") for reply in replies if reply.arguments["action"] == "click"]
+    assert ending(replies[-1])[0] == "fail"
+    assert [254, 218] not in clicks
+
+
+def test_a_label_with_a_place_of_its_own_stays_in_the_place_that_is_named(installed):
+    installed("gadgets", "Gadgets", "gadget-settings", DIALOG.replace("the wheel", "the wheel under popup windows"))
+    installed("others", "Others", "other-settings", DIALOG)
+    replies = follow("turn on Spin the wheel under popup windows in the Others settings", *[NOTHING] * 8)
+    assert "gadgets" not in [reply.arguments.get("text") for reply in replies]

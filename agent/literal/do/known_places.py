@@ -26,8 +26,10 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
         return None
     names = dict.fromkeys(filter(None, (target.whole, target.name)))
     places = [place for name in names for place in find_places(name, desktop, on=on)]
+    if target.here:
+        places = [place for place in places if in_its_window(now, place)]
     if target.inside:
-        places = [place for place in places if _is_in(now, place, target.inside)]
+        places = [place for place in places if is_in(now, place, target.inside)]
     elif now.earlier and now.scene.front is not None:  # drop menu items of other applications
         places = [place for place in places if place.role != "check menu item" or in_its_window(now, place)]
     shown = next((place for place in places if in_its_window(now, place)), None)
@@ -42,7 +44,7 @@ def _is_on_page(now: Now, target: Target) -> bool:
     return found is not None and now.scene.in_front(found)
 
 
-def _is_in(now: Now, place: Place, name: str) -> bool:
+def is_in(now: Now, place: Place, name: str) -> bool:
     """Return whether a place is in the window, application, page or tab of that name."""
     around = (place.app, place.window, *place.path)
     if letters_of(place.app) in programs_of_kind(name.casefold()):  # "the text editor"

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from agent.core.geometry import Region
 from agent.core.roles import role_group
-from agent.literal.do.known_places import in_its_window, page_named, shows_page
+from agent.literal.do.known_places import in_its_window, is_in, page_named, shows_page
 from agent.literal.do.now import Move, Now, Step, Steps, StuckError
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
@@ -99,8 +99,8 @@ class Search:
     def next(self) -> Step:
         """Return the step that goes to the next place. Raises StuckError if all places were tried."""
         now, whole = self._now, self.target.whole
-        if self._elsewhere and whole and self.target.inside and self._described(whole):
-            self.target = Target(whole)  # "Display menubar in new windows"
+        if self._elsewhere and self.target.inside and self.target.inside in whole and self._described(whole):
+            self.target = Target(whole, here=self.target.here)  # "Display menubar in new windows"
         target = self.target
         self._steps += 1
         if self._steps > _MOST_STEPS:
@@ -192,12 +192,19 @@ class Search:
     def _to_described_tab(self) -> Step | None:
         """Return a step to the tab of the front window that has the target by the program's own description."""
         places = self._described(self.target.whole, self.target.name)
+        inside = self.target.inside
+        places = [place for place in places if not inside or is_in(self._now, place, inside)]
         here = (place for place in places if in_its_window(self._now, place))
         return next((step for place in here if (step := self._walk(place.path))), None)
 
     def _to_described_window(self) -> Step | None:
         """Return a step to the settings dialog that has the target. Raises StuckError if several have one."""
-        if not self._elsewhere or self._place is not None or self.target.inside:
+        named = (
+            self.target.inside
+            or self.target.here
+            or any(move.action == "open" and move.step.main for move in self._now.earlier)
+        )
+        if not self._elsewhere or self._place is not None or named:
             return None
         places = self._described(self.target.whole, self.target.name)
         if len(places) > 1:
@@ -371,7 +378,11 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
     middle = scene.front.box.middle  # the pane in the middle, not a list beside it
     panes = [one for one in inside if one.role in _SCROLLED and one.box.height >= 80 and one.box.contains(middle)]
     panes.sort(key=lambda element: (element.role in ("panel", "page"), -element.box.width * element.box.height))
-    box = (area or (panes[0] if panes else None) or scene.front).box
+    boxes = [area.box] if area is not None else [*(pane.box for pane in panes), scene.front.box]
+    return next((spot for box in boxes if (spot := _safe_spot_in(scene, box, inside)) is not None), None)
+
+
+def _safe_spot_in(scene: Scene, box: Region, inside: Sequence[Element]) -> tuple[float, float] | None:
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
     kept = [other for other in kept if other.width * other.height < 0.5 * box.width * box.height]
     bottom, right = min(box.bottom, scene.outline.size.height), min(box.right, scene.outline.size.width)

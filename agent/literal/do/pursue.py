@@ -8,7 +8,7 @@ from agent.literal.do import amounts, clicking, documents, folders, keyboard, re
 from agent.literal.do.known_places import known_place, page_named
 from agent.literal.do.now import Done, Now, OrGoal, Pursuit
 from agent.literal.do.toggling import Toggling
-from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, Open, SetValue, Target, Toggle
+from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, Open, SetValue, Target, Toggle, target_of
 from agent.literal.vocabulary.places import Place, find_dialog, find_panel
 
 #: Each function yields the steps for a goal.
@@ -41,6 +41,10 @@ _CONTROLS = (Click, Toggle, Choose, SetValue)
 
 def pursue(now: Now, goal: Goal) -> Pursuit:
     """Yield the steps for a goal."""
+    target = target_of(goal) if isinstance(goal, _CONTROLS) else None
+    place = None if target is None or target.here else known_place(now, target)
+    if place is not None and place.path[:1] == ("Preferences",) and windows.preferences_of(now, place.app) is None:
+        yield from pursue(now, Open(place.app, "settings"))  # its window is an entry of a menu
     end: Done | Goal = goal
     while not isinstance(end, Done):
         end = yield from (_resumed(now, end) if isinstance(end, _CONTROLS) else _steps(now, end))

@@ -159,7 +159,7 @@ def _named(now: Now, name: str) -> list[ShownWindow]:
     return next((found for one in now.names.of(name) if (found := now.scene.windows_named(one))), [])
 
 
-def _preferences_of(now: Now, name: str) -> ShownWindow | None:
+def preferences_of(now: Now, name: str) -> ShownWindow | None:
     """Return the window of an application's preferences, if it is open."""
     titles = [title.casefold() for word in ("Preferences", "Settings") for title in now.names.of(word)]
     windows = (one for one in now.scene.windows if any(title in one.title.casefold() for title in titles))
@@ -175,7 +175,7 @@ def open_it(now: Now, goal: Open) -> OrGoal:
         return (yield from clicking.click(now, Click(Target(name, inside=menu))))
     step = _in_open_menu(now, goal) or (yield from _visible_in_front(now, goal))
     running = now.scene.window_of_program(name)
-    if goal.kind == "settings" and (shown := _preferences_of(now, name)) is not None:
+    if goal.kind == "settings" and (shown := preferences_of(now, name)) is not None:
         return Done(f"“{(yield from raise_window(now, shown)).title}” is in front")
     its_own = goal.kind == "settings" and (running is not None or name.casefold() in lexicon.applications())
     if step is None and its_own:

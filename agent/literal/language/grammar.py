@@ -315,7 +315,7 @@ def _through_preferences(goals: Sequence[Goal]) -> list[Goal]:
         if opened != next((one for one in reversed(through) if isinstance(one, kinds.Open | kinds.Close)), None):
             through.append(opened)
         whole = "" if application.casefold() in target.whole.casefold() else target.whole  # without its place
-        through.append(with_target(goal, replace(target, inside="", whole=whole)))
+        through.append(with_target(goal, replace(target, inside="", whole=whole, here=True)))
     return through
 
 

@@ -129,7 +129,7 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     _check_sign(shown if shown.startswith("+") else "")
     if (amount := amount_of(shown)) is not None and not (shown.isalpha() and is_choice(target.name)):
         return [SetValue(target, *amount)]
-    if not is_quoted and is_switch(shown):
+    if not is_quoted and is_switch(shown) and "\x00" not in control and not target.inside:
         return [Toggle(Target(shown), on=True)]
     if re.match(r"move|put|drag|slide|turn|bring", match["verb"], re.IGNORECASE):
         return None
