@@ -181,14 +181,13 @@ def test_preferences_that_are_open_already_are_brought_to_the_front_and_not_look
 
 
 def test_a_page_is_scrolled_where_its_middle_lies_on_what_takes_no_wheel():
-    pane = element("scroll pane", x=110, y=110, w=560, h=460, id=1)
     table = element("table", "Schemes", x=120, y=260, w=540, h=180, id=2)
     fields = [
         element("text", f"Preview {at}", x=120 + 90 * at, y=260, w=90, h=180, parent=2, states=("editable",), id=3 + at)
         for at in range(6)
     ]
-    box = element("check box", "Restore Session", y=700, states=("offscreen",), parent=1, id=20)
-    replies = follow("turn off Restore Session", screen(pane, table, *fields, box))
+    box = element("check box", "Restore Session", y=700, states=("offscreen",), id=20)
+    replies = follow("turn off Restore Session", screen(table, *fields, box))
     assert replies[0].arguments["action"] == "scroll"
     x, y = replies[0].arguments["coordinate"]
     assert not any(field.box.left <= x <= field.box.right and 260 <= y <= 440 for field in fields)
