@@ -151,9 +151,11 @@ def is_described(shown: str) -> bool:
 
 
 def times(text: str) -> tuple[str, int]:
-    """Split "three times" off the end of a text, and return the text and the count."""
+    """Split "three times" off the end of a text, and return the text and the count. Raises NotUnderstoodError."""
     match = _COUNT.search(text)
     if match is None:
         return text, 1
     count = _TIMES[match["word"].lower()] if match["word"] else int(number_of(match["number"]) or 0)
-    return text[: match.start()], max(1, min(count, _MOST_TIMES))
+    if count > _MOST_TIMES:
+        raise NotUnderstoodError(f"I do something {_MOST_TIMES} times at most, and not {count} times.")
+    return text[: match.start()], max(1, count)
