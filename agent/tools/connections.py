@@ -11,6 +11,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from operator import itemgetter
 from typing import IO, Any
 
 import httpx2
@@ -55,14 +56,14 @@ class ServerTools(Tools):
         remarks = [connection.remark for connection in connections if connection.remark]
         self._tools: dict[str, tuple[_Connection, Tool]] = {}
         left_out: list[str] = []
-        for connection in connections:
-            for tool in connection.tools:
-                name = f"{connection.name}__{tool.name}"
-                fits = _NAME.fullmatch(name) and len(json.dumps(tool.input_schema)) <= _PARAMETERS
-                if fits and name not in self._tools and len(self._tools) < _MOST_TOOLS:
-                    self._tools[name] = (connection, tool)
-                else:
-                    left_out.append(on_one_line(name)[:80])
+        offered = [(at, connection, tool) for connection in connections for at, tool in enumerate(connection.tools)]
+        for _, connection, tool in sorted(offered, key=itemgetter(0)):  # in turn, so that no server takes all places
+            name = f"{connection.name}__{tool.name}"
+            fits = _NAME.fullmatch(name) and len(json.dumps(tool.input_schema)) <= _PARAMETERS
+            if fits and name not in self._tools and len(self._tools) < _MOST_TOOLS:
+                self._tools[name] = (connection, tool)
+            else:
+                left_out.append(on_one_line(name)[:80])
         if left_out:
             remarks.append(
                 f"{len(left_out)} tools are not offered to the model (over {_MOST_TOOLS} tools, an odd name, or too "

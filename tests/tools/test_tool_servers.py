@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
+from mcp_types import Tool
 from stubs.display import PlainDisplay
 from stubs.endpoint import DONE, FakeEndpoint, say, texts
 from stubs.program import Program, environ_without_display
@@ -235,3 +237,14 @@ def test_a_model_is_told_the_tools_and_calls_one_if_it_may(tmp_path: Path, appro
         else:  # nobody is there to ask
             assert not notes.exists()
             assert "tools act outside of the desktop" in told
+
+
+def test_a_server_with_many_tools_leaves_places_for_the_others() -> None:
+    def connection(name: str, count: int) -> Any:
+        tools = [Tool(name=f"tool{at}", input_schema={"type": "object"}) for at in range(count)]
+        return SimpleNamespace(name=name, tools=tools, remark="")
+
+    found = ServerTools([connection("many", 300), connection("few", 3)])
+    assert {f"few__tool{at}" for at in range(3)} < set(found.names)
+    assert len(found.names) == 40
+    assert "263 tools are not offered" in found.remarks[0]
