@@ -28,6 +28,7 @@ from agent.safety.policy import Approval, Question
 from agent.safety.question_text import asked
 from agent.web.browser import open_browser
 from agent.web.start import PageBeside
+from foundation.foreign_text import harmless
 
 T = TypeVar("T")
 
@@ -182,7 +183,7 @@ class HostPerson:
         """Return the person's reply; None if nobody can be asked, or they decline."""
         if not self._call.can_ask and (person := self._page()) is not None:
             return await person.ask(question)
-        reply = (await self._call.ask(question, "string", reply="Your reply")).get("reply")
+        reply = (await self._call.ask(harmless(question), "string", reply="Your reply")).get("reply")
         return reply if isinstance(reply, str) else None
 
     async def permit(self, question: str) -> bool:
