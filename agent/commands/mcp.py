@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
         ) from error
     given = os.environ.get("MAI_AGENT_MCP_TOKEN")
     token = given or secrets.token_urlsafe(24)
-    shown = "the token of MAI_AGENT_MCP_TOKEN" if given else token
+    shown = "$MAI_AGENT_MCP_TOKEN" if given else token
     remark(f"MCP on http://127.0.0.1:{arguments.http}/mcp, with the header  Authorization: Bearer {shown}")
     with stray_output_kept():
         asyncio.run(serve_http(server, listening, token))

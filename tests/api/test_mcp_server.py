@@ -260,7 +260,7 @@ def over_http(tmp_path: Path) -> Any:
         env=environ() | {"MAI_AGENT_MCP_TOKEN": "sesame"}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert server.stderr is not None
-    assert "sesame" in server.stderr.readline()
+    assert "$MAI_AGENT_MCP_TOKEN" in server.stderr.readline()
     yield f"http://127.0.0.1:{port}/mcp"
     server.send_signal(signal.SIGINT)
     assert server.wait(20) in (0, 130, -signal.SIGINT)
