@@ -191,3 +191,14 @@ def test_a_page_is_scrolled_where_its_middle_lies_on_what_takes_no_wheel():
     assert replies[0].arguments["action"] == "scroll"
     x, y = replies[0].arguments["coordinate"]
     assert not any(field.box.left <= x <= field.box.right and 260 <= y <= 440 for field in fields)
+
+
+def test_a_window_that_is_covered_is_brought_to_the_front_for_what_the_tables_have_there():
+    box = Region(0, 0, 1000, 800)
+    tweaks = ShownWindow("Window Manager Tweaks", "xfwm4-tweaks-settings", Region(100, 100, 600, 500))
+    front = ShownWindow("Untitled 1 - Mousepad", "mousepad", box, active=True)
+    button = element("toggle button", "Window Manager Tweaks", x=300, y=4, window="", app="xfce4-panel")
+    page = element("text", window="Untitled 1 - Mousepad", app="mousepad", w=600, h=400)
+    covered = screen(button, page, windows=(front, tweaks), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
+    replies = follow("enable Raise windows while cycling", covered, covered)
+    assert replies[0].arguments["coordinate"] == [350, 14]

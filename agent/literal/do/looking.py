@@ -179,6 +179,8 @@ class Search:
         window = next((found for name in now.names.of_window(place) if (found := now.scene.named_window(name))), None)
         program = place.desktop_file or place.app
         shown = (window is not None and place.window) or shows_page(now, place)
+        if window is not None and window is not now.scene.front and place.window and window.title not in self._gone:
+            return self._go(to_front(now, window), window.title)
         if program and not now.opened(program) and not shown:
             return self._go(Step.start(f"{describe_target(target)} is in {place.app}: open it.", program), program)
         return self._walk(place.path)
