@@ -194,7 +194,7 @@ def test_a_page_is_scrolled_where_its_middle_lies_on_what_takes_no_wheel():
 
 
 def test_a_window_that_is_covered_is_brought_to_the_front_for_what_the_tables_have_there():
-    box = Region(0, 0, 1000, 800)
+    box = Region(0, 40, 1000, 760)
     tweaks = ShownWindow("Window Manager Tweaks", "xfwm4-tweaks-settings", Region(100, 100, 600, 500))
     front = ShownWindow("Untitled 1 - Mousepad", "mousepad", box, active=True)
     button = element("toggle button", "Window Manager Tweaks", x=300, y=4, window="", app="xfce4-panel")
