@@ -76,7 +76,7 @@ class Sentence:
         orders = self._orders(called[0], _visible(action, seen))
         shows_object = self._sees_object(called[0], action, seen)
         roles = {one.role for one in seen.elements}
-        covers = orders or not (roles & {"push button"} or (roles & _SWITCHES and self._only_opens(called[0])))
+        covers = orders or not (roles & {"push button"} or (roles & _SWITCHES and self._switches_nothing(called[0])))
         # A dialog may ask about something else: "Clear the search field" orders no "Clear" that deletes the history.
         if covers and (shows_object or not _is_asked(action, seen)):
             facts.add("in your words")
@@ -120,11 +120,12 @@ class Sentence:
             for one in _content(caption)
         )
 
-    def _only_opens(self, caption: str) -> bool:
-        """Whether the instruction names something only to open or read it: "Open the settings of my VPN"."""
+    def _switches_nothing(self, caption: str) -> bool:
+        """Whether the instruction names something only to open, read or write it: "Open the settings of my VPN"."""
         words = _content(caption)
         naming = [clause for clause in self._clauses() if any(_same(one, word) for one in clause for word in words)]
-        return bool(naming) and all(clause[0] in _listed("opening") | _listed("reading") for clause in naming)
+        others = _listed("opening") | _listed("reading") | _listed("making")
+        return bool(naming) and all(clause[0] in others for clause in naming)
 
     def _only_reads(self) -> bool:
         """Whether the instruction only asks for information, or to find, open or show something."""
