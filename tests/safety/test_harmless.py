@@ -152,7 +152,8 @@ def test_a_sentence_takes_away_no_question_about_what_cannot_be_taken_back() -> 
      "date +%F", "sort -n", "du -sh *\ndf -h",
      "top", "docker ps -a", "docker compose ps", "docker logs -f --tail 20 web", "git branch -a", "git remote -v",
      "ip addr show", "systemctl --user status ssh", "journalctl -u ssh --since=today", "pip list",
-     "apt search vim", "dpkg -l", "kubectl get pods -n web", "python3 --version", "ss -tulpn", "ps aux", "ps -ef", "ps -p 12 -o pid,cmd"],
+     "apt search vim", "dpkg -l", "kubectl get pods -n web", "python3 --version", "ss -tulpn",
+     "ps aux", "ps -ef", "ps -p 12 -o pid,cmd"],
 )  # fmt: skip
 def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> None:
     assert is_harmless(line)
@@ -171,7 +172,8 @@ def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> 
      "docker rm x", "docker compose down", "docker volume rm ls", "docker --context x ps", "docker", "git branch new",
      "git tag v1", "ip link set eth0 down", "systemctl stop ssh", "kubectl delete pod x",
      "systemctl --root=x status", "journalctl --vacuum-size=1M", "pip install x", "dpkg -r x", "rpm -e x",
-     "kubectl get secrets", "kubectl get cm app -o yaml", "ps auxe", "history", "cat wallet.txt", "nvidia-smi -r", "dmesg -n1", "mount /dev/sda1 /mnt", "python3", "python3 -c x", "ss -K"],
+     "kubectl get secrets", "kubectl get cm app -o yaml", "ps auxe", "history", "cat wallet.txt",
+     "nvidia-smi -r", "dmesg -n1", "mount /dev/sda1 /mnt", "python3", "python3 -c x", "ss -K"],
 )  # fmt: skip
 def test_every_other_line_asks(line: str) -> None:
     assert not is_harmless(line)
