@@ -46,6 +46,8 @@ _TOUCHING = goals.Open | goals.Click | goals.Close | goals.Press
 _ON_SCREEN = goals.Open | goals.Click | goals.Toggle | goals.Choose | goals.SetValue | goals.Type
 #: Goals that need no elements of the front window. A recipe waits for the target of each step.
 _NEEDS_NO_ELEMENTS = _INDEPENDENT | goals.Close | goals.ArrangeWindow | goals.Repeat
+#: What the outline says of an application that is busy (`agent.desktop.trees.shape`).
+_UNANSWERED = "did not answer in time"
 #: Seconds of the last wait for evidence.
 _LATE = 2.0
 
@@ -308,7 +310,9 @@ class _Run:
             move = yield step
             if move.denied or move.skipped or move.has("dry_run"):
                 return self._interrupted(goal, move)
-            if move.has("changed") and isinstance(goal, _ON_SCREEN):  # what names files takes the changed name
+            if (
+                move.has("changed") and isinstance(goal, _ON_SCREEN) and move.action != "type"
+            ):  # its new text is expected
                 return Done(f"you changed a step to {describe_goal(goal)}, so nothing here proves it", verified=False)
 
     def _interrupted(self, goal: Goal, move: Move) -> Done | None:
@@ -334,6 +338,8 @@ class _Run:
     def _is_busy(self, goal: Goal) -> bool:
         """Return whether the front window may still report its elements, so that the engine must wait for them."""
         scene = self.now.scene
+        if not self.now.moves and _UNANSWERED in scene.outline.lacks and not isinstance(goal, _NEEDS_NO_ELEMENTS):
+            return True
         needs_none = isinstance(goal, _NEEDS_NO_ELEMENTS) and not (
             isinstance(goal, goals.Open) and goal.kind == "settings"
         )

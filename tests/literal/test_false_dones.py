@@ -493,3 +493,17 @@ def test_what_a_step_shows_that_the_person_changed_proves_nothing():
     replies = made_up.follow("click Apply", screen(button("Apply")), pressed, notes=changed, stays=True)
     assert ending(replies[-1]) == ("success", False)
     assert "you changed a step" in replies[-1].arguments["text"].casefold()
+
+
+def test_a_text_that_the_person_changed_is_what_must_be_there():
+    empty, typed = screen(field()), screen(field("hello world"))
+    changed = {0: [Note("changed", "type “hello world”")]}
+    replies = made_up.follow("type 'hello'", empty, typed, notes=changed, stays=True)
+    assert ending(replies[-1]) == ("success", True)
+    assert ending(made_up.follow("type 'hello'", empty, empty, notes=changed, stays=True)[-1]) != ("success", True)
+
+
+def test_a_dialog_that_did_not_answer_in_time_is_waited_for():
+    late = screen(lacks="“Settings” did not answer in time: the contents are unknown.")
+    replies = follow("click Delete it", late, screen(button("Delete it")))
+    assert [reply.arguments["action"] for reply in replies[:2]] == ["wait", "click"]

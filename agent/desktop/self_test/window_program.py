@@ -51,6 +51,8 @@ class Window(Gtk.Window):  # type: ignore[misc]  # GTK is not in our environment
 
     def _shown(self, _: object) -> None:
         width, height = self.get_size()
+        if not self._told:  # no window manager may be there to give it the focus
+            self.get_window().focus(Gdk.CURRENT_TIME)
         if self._told != (state := f"{self._colours[0]} {width}x{height}"):
             tell("turned" if self._told else "there", width=width, height=height)
             self._told = state

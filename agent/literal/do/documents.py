@@ -17,8 +17,6 @@ _PAGES = frozenset({"text", "document text", "paragraph", "terminal"})
 #: Most characters of a text to change: the tree reports the first thousand.
 _MOST_REPLACED = 900
 _MOST_WAITS, _MOST_ESCAPES = 3, 2
-#: How a note quotes a typed text that is not truncated.
-_TYPED = re.compile(r"type “([^“”…]+)”")
 _ENTRIES = FIELDS - {"document text", "terminal", "paragraph", "password text"}
 _T = TypeVar("_T")
 
@@ -253,7 +251,7 @@ def shown_or_left(now: Now, check: Callable[[], Done | None], subject: str, why:
 
 def type_name(now: Now, words: str, name: str) -> Steps[str]:
     """Type a name, and read it back. Return the typed name, which the person may have changed."""
-    name = typed_text((yield Step.type(words, name)), name)
+    name = (yield Step.type(words, name)).typed(name)
     yield from field_holds(now, name, "The name", f"The field does not hold “{name}”.")
     return name
 
@@ -272,13 +270,6 @@ def replace_name(now: Now, words: str, name: str) -> Steps[str]:
 def empty() -> Step:
     """Return the step that deletes the selected text. Typing may take the X11 selection, and then the field appends."""
     return Step.press("Take it away.", "backspace")
-
-
-def typed_text(move: Move, text: str) -> str:
-    """Return the typed text, or the person's version if they changed it."""
-    changed = [note.detail for note in move.notes if note.kind == "changed"]
-    theirs = _TYPED.fullmatch(changed[-1]) if changed else None
-    return text if theirs is None else theirs[1]
 
 
 def leave(now: Now, why: str, done: Callable[[], Done | None] = lambda: None) -> Pursuit:

@@ -24,7 +24,6 @@ from agent.literal.do.documents import (
     seen,
     shown_or_left,
     type_name,
-    typed_text,
 )  # fmt: skip
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, StuckError, opened, surely
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
@@ -62,7 +61,7 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
     if not made:
         return (yield from leave(now, "I found no field for a new folder's name."))
     if isinstance(made, list):  # Nemo and others: the name is edited in place, which the tree does not report
-        name = typed_text((yield Step.type(f"“{made[0]}” was made at once, and waits for its name.", name)), name)
+        name = (yield Step.type(f"“{made[0]}” was made at once, and waits for its name.", name)).typed(name)
     else:
         yield empty()  # the default name is selected
         name = yield from type_name(now, f"Call it “{name}”.", name)

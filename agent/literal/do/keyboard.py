@@ -153,13 +153,14 @@ def type_text(now: Now, goal: Type) -> Pursuit:
     if goal.into is None and short and (display := _display(now)) is not None:
         return (yield from _into_display(now, goal.text, display))
     first = yield Step.type(f"Type the text ({len(goal.text)} characters).", goal.text, main=True)
+    text = first.typed(goal.text)
 
     def went_in() -> Done | None:
         if gone := vanished(now, first):
             raise StuckError(f"{gone[:1].upper()}{gone[1:]} while I typed.")
-        words = _went_in(now, goal.text, first)
-        field = field_with(now, goal.text) if words and alone else None
-        if field is not None and (held := " ".join((field.value or "").split())) != " ".join(goal.text.split()):
+        words = _went_in(now, text, first)
+        field = field_with(now, text) if words and alone else None
+        if field is not None and (held := " ".join((field.value or "").split())) != " ".join(text.split()):
             raise StuckError(f"{called(field)} holds “{held[:60]}”, not only what I typed.")
         return Done(words) if words else None
 
@@ -168,7 +169,7 @@ def type_text(now: Now, goal: Type) -> Pursuit:
     if first.failure is not None:
         raise StuckError(f"the text could not be typed: {first.failure}")
     _, took = _text_changed(now, first) or ("", "")
-    if took and took != goal.text and goal.text.startswith(took):
+    if took and took != text and text.startswith(took):
         raise StuckError(f"The field took only “{took[:60]}” of what I typed.")
     if (pasted := now.effects_of(first)).altered or pasted.changes:
         return Done(pasted.words)  # the text was accepted and transformed

@@ -84,6 +84,10 @@ class WhichError(Exception):
     """Several things have the wanted name, and the person's answer names none of them."""
 
 
+#: How a note quotes a typed text that is not truncated.
+_TYPED = re.compile(r"type “([^“”…]+)”")
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """A step that was carried out, with the screen before it."""
@@ -93,6 +97,12 @@ class Move:
     changes: Sequence[Change] = ()  # changes of the computer from the run's start until the step
     notes: tuple[Note, ...] = ()  # the program's notes on it
     reply: str = ""  # the person's answer to it
+
+    def typed(self, text: str) -> str:
+        """Return the typed text, or the person's version if they changed it."""
+        changed = [note.detail for note in self.notes if note.kind == "changed"]
+        theirs = _TYPED.fullmatch(changed[-1]) if changed else None
+        return text if theirs is None else theirs[1]
 
     def has(self, kind: NoteKind) -> bool:
         """Return whether it has a note of this kind."""
