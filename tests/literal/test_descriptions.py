@@ -160,3 +160,11 @@ def test_a_label_with_a_place_of_its_own_stays_in_the_place_that_is_named(instal
     installed("others", "Others", "other-settings", DIALOG)
     replies = follow("turn on Spin the wheel under popup windows in the Others settings", *[NOTHING] * 8)
     assert "gadgets" not in [reply.arguments.get("text") for reply in replies]
+
+
+def test_a_program_that_cannot_be_read_has_no_labels(monkeypatch):
+    def refused(_):
+        raise PermissionError
+
+    monkeypatch.setattr(descriptions.Path, "read_bytes", refused)
+    assert descriptions._windows.__wrapped__(__file__) == {}

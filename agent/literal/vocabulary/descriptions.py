@@ -23,14 +23,12 @@ from foundation.configs import load_config
 _DESCRIPTION = re.compile(rb"<interface.*?</interface>", re.DOTALL)
 #: Bytes. A larger program is not read; GNOME's Settings have 3 MB.
 _MOST_BYTES = 40_000_000
-
-#: The labels of a window, as `bare` leaves them, with the tabs that lead to each.
-_Labels: TypeAlias = Mapping[str, tuple[str, ...]]
-
-
 #: `XDG_CURRENT_DESKTOP` of each desktop, and of all together.
 _CURRENT = {"xfce": "XFCE", "gnome": "GNOME", "kde": "KDE", "cinnamon": "X-Cinnamon", "mate": "MATE"}
 _ANY = ":".join(_CURRENT.values())
+
+#: The labels of a window, as `bare` leaves them, with the tabs that lead to each.
+_Labels: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 def described_places(label: str, desktop: Desktop) -> list[Place]:
@@ -70,10 +68,12 @@ def _dialogs(current: str) -> list[tuple[App, str, _Labels]]:
 @cache
 def _windows(program: str) -> Mapping[str, _Labels]:
     """Return the labels of each window that a program describes, by the letters of its class or identifier."""
-    if not program or (path := Path(program)).stat().st_size > _MOST_BYTES:
-        return {}
     found: dict[str, _Labels] = {}
-    for description in _DESCRIPTION.findall(path.read_bytes()):
+    try:
+        data = Path(program).read_bytes() if program and Path(program).stat().st_size <= _MOST_BYTES else b""
+    except OSError:  # it may be started and not read
+        return found
+    for description in _DESCRIPTION.findall(data):
         try:
             root = ElementTree.fromstring(description)  # noqa: S314 -- of an installed program, as trusted as itself
         except ElementTree.ParseError:
