@@ -113,7 +113,14 @@ def test_a_label_of_two_dialogs_is_asked_back_for(installed):
     installed("others", "Others", "other-settings", DIALOG)
     replies = follow("turn on Spin the wheel", NOTHING, NOTHING, NOTHING)
     assert ending(replies[-1])[0] == "fail"
-    assert "is in “Gadgets” and in “Others”" in replies[-1].arguments["text"]
+    assert "is in “Gadgets > Wheels” and in “Others > Wheels”" in replies[-1].arguments["text"]
+
+
+def test_a_label_on_two_tabs_of_one_dialog_is_asked_back_for(installed):
+    installed("gadgets", "Gadgets", "gadget-settings", DIALOG.replace("Oil _level", "Spin the wheel"))
+    replies = follow("turn on Spin the wheel", NOTHING, NOTHING, NOTHING)
+    assert ending(replies[-1])[0] == "fail"
+    assert "is in “Gadgets > Oil” and in “Gadgets > Wheels”" in replies[-1].arguments["text"]
 
 
 def test_a_label_with_words_of_the_grammar_needs_no_quotation_marks_where_a_dialog_has_it(installed):

@@ -210,7 +210,7 @@ class Search:
             return None
         places = self._described(self.target.whole, self.target.name)
         if len(places) > 1:
-            several = " and in ".join(f"“{one.path[0] if one.app == 'Settings' else one.app}”" for one in places)
+            several = " and in ".join(f"“{' > '.join((one.app, *one.path))}”" for one in places)
             raise StuckError(f"{describe_target(self.target)} is in {several}. Say which: “... in ...”.")
         if not places or in_its_window(self._now, places[0]):
             return None

@@ -27,8 +27,8 @@ _MOST_BYTES = 40_000_000
 _CURRENT = {"xfce": "XFCE", "gnome": "GNOME", "kde": "KDE", "cinnamon": "X-Cinnamon", "mate": "MATE"}
 _ANY = ":".join(_CURRENT.values())
 
-#: The labels of a window, as `bare` leaves them, with the tabs that lead to each.
-_Labels: TypeAlias = Mapping[str, tuple[str, ...]]
+#: The labels of a window, as `bare` leaves them, with the tabs that lead to each place that has it.
+_Labels: TypeAlias = Mapping[str, set[tuple[str, ...]]]
 
 
 def described_places(label: str, desktop: Desktop) -> list[Place]:
@@ -36,7 +36,7 @@ def described_places(label: str, desktop: Desktop) -> list[Place]:
     pages = {page.get("file"): page for page in load_config(f"places/{desktop}.toml")["pages"].values()}
     found = []
     for app, panel, labels in _dialogs(_CURRENT[desktop]):
-        if (tabs := labels.get(bare(label))) is not None:
+        for tabs in sorted(labels.get(bare(label), ())):
             page = pages.get(app.id) or {"app": app.name, "path": (app.name,) if panel else ()}
             path = (*page.get("path", ()), *tabs)
             found.append(Place("", True, page["app"], app.id, page["app"], path, (), ()))
@@ -80,7 +80,10 @@ def _windows(program: str) -> Mapping[str, _Labels]:
             continue
         for window in (*root.findall("template"), *root.findall("object")):
             name = window.get("class" if window.tag == "template" else "id", "")
-            found[letters_of(name)] = {bare(label): tabs for label, tabs in _labels(window, ())}
+            labels = dict[str, set[tuple[str, ...]]]()
+            for label, tabs in _labels(window, ()):
+                labels.setdefault(bare(label), set()).add(tabs)
+            found[letters_of(name)] = labels
     return found
 
 
