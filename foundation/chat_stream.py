@@ -15,8 +15,8 @@ PieceKind: TypeAlias = Literal["content", "reasoning", "call"]
 #: Longest useful answer. 2,048 tokens are about 8,000 characters, long reasoning ten times that.
 MAX_CHARS = 1_000_000
 
-#: Multiples of the token limit, for text and for reasoning, which some servers do not count. Estimates of tokens are
-#: lower bounds: a higher one means that the server ignores the limit.
+#: Multiples of the token limit, for text and for reasoning, which some servers do not count. Token estimates are
+#: lower bounds: an estimate above this means that the server ignores the limit.
 _OVER, _OVER_THINKING = 1.25, 4.0
 
 #: Longest kept name of a model.

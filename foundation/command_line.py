@@ -184,7 +184,7 @@ def say_mistake(program: str, error: BaseException) -> int:
 
     log = keep_traceback(error)
     details = "" if log is None else f" The details are in {log}."
-    printing.remark(f"{program}: It made a mistake itself: {type(error).__name__}: {error}. Please report it.{details}")
+    printing.remark(f"{program}: Internal error: {type(error).__name__}: {error}. Please report it.{details}")
     return ExitStatus.NOT_DONE
 
 
@@ -216,7 +216,7 @@ def completion_main(
     """
     parser = Parser(
         f"{program} completion",
-        description=f"Print what completes the commands and options of {program} in a shell, or its man page.",
+        description=f"Print a completion script for {program}, or its man page.",
         epilog=_HOW.format(program=program),
     )
     parser.add_argument("what", choices=(*SHELLS, "man"), help="a shell, or the man page")

@@ -42,7 +42,7 @@ _MOST_BYTES = 4 << 20
 #: Most entries of a list of models: detecting the family of a name takes about 50 µs.
 _MOST_MODELS = 5_000
 #: Timeout in seconds for the whole list.
-_PATIENCE = 20
+_TIMEOUT = 20
 #: Longest model name. vLLM uses a folder's path as the name, which has at most 4,096 characters.
 _LONGEST_NAME = 4096
 
@@ -54,7 +54,7 @@ class ListingError(Exception):
 async def list_models(client: "AsyncOpenAI") -> dict[str, dict[str, Any]]:
     """Return the entries of /v1/models by id. Raises TimeoutError, ListingError, or an exception of openai's."""
     data = bytearray()
-    async with asyncio.timeout(_PATIENCE), client.models.with_streaming_response.list() as response:
+    async with asyncio.timeout(_TIMEOUT), client.models.with_streaming_response.list() as response:
         async for piece in response.iter_bytes():
             data += piece
             if len(data) > _MOST_BYTES:
@@ -62,10 +62,10 @@ async def list_models(client: "AsyncOpenAI") -> dict[str, dict[str, Any]]:
     try:
         listing = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ListingError("what it lists is not JSON") from error
+        raise ListingError("the answer is not JSON") from error
     entries = listing.get("data") if isinstance(listing, dict) else None
     if not isinstance(entries, list):
-        raise ListingError("what it lists are no models")
+        raise ListingError("the answer has no list of models")
     if len(entries) > _MOST_MODELS:
         raise ListingError(f"it lists {len(entries):,} models")
     named = ((one.get("id"), one) for one in entries if isinstance(one, dict))

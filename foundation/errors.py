@@ -33,7 +33,7 @@ class MaiError(Exception):
 
 
 def _in_words(found: re.Match[str], what: str) -> str:
-    """Return a system's error without its number, and without its path if the sentence names that already."""
+    """Return a system error without its number, and without a path that the sentence already names."""
     named = found["path"] is not None and what.count(found["path"]) > 1
     return found["words"] + ("" if named else found["of"] or "")
 

@@ -36,7 +36,7 @@ def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
 def write_file(path: Path, data: bytes | str, mode: int = 0o600) -> None:
     """Replace a file that a person named, as `write_atomically` does. Raises EnvironmentLacksError.
 
-    What a link points to is replaced, and not the link. A device or a pipe is written to.
+    Replaces the target of a link, not the link. Writes directly to a device or a pipe.
     """
     try:
         target = path.resolve()
@@ -61,7 +61,7 @@ def cannot_write(path: Path, error: OSError) -> EnvironmentLacksError:
         return EnvironmentLacksError(f"There is no folder {path.parent}.", "Make it first, or name a file elsewhere.")
     if path.is_dir():
         return EnvironmentLacksError(f"{path} is a folder.", "Name a file in it.")
-    advice = "Free some space there, or name a file elsewhere." if is_full(error) else "Is the place yours to write to?"
+    advice = "Free some space there, or name a file elsewhere." if is_full(error) else "Check its permissions."
     return EnvironmentLacksError(f"{path} cannot be written ({error.strerror or error}).", advice)
 
 
@@ -107,7 +107,7 @@ def read_lines(path: Path, kind: str, take: Callable[[dict[str, Any]], object]) 
 
 
 def _documents(raw: bytes) -> list[tuple[bytes, dict[str, Any]]]:
-    """Return the object of a line with its text; more where another file was joined to a line that was cut off.
+    """Return each object of a line with its text: several if another file was appended to a cut-off line.
 
     Raises ValueError, TypeError.
     """
@@ -142,7 +142,7 @@ class JsonLines:
     def __init__(self, path: Path, kind: str, take: Callable[[dict[str, Any]], object], writer: str) -> None:
         self.path, self._writer = path, writer
         if path.exists() and not path.is_file():
-            raise UsageError(f"{path} is not a file.", "It must be one, so that the same command can go on.")
+            raise UsageError(f"{path} is not a file.", "Only a file lets the same command resume.")
         try:
             self._file = FileIO(path, "a+")
             with ExitStack() as failed:

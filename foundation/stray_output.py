@@ -28,7 +28,7 @@ _MOST, _HEAD, _TAIL = 1 << 20, 1 << 16, 3 << 16
 _logs: list[int] = []
 
 
-def sitting_log() -> Path:
+def session_log() -> Path:
     """Return the path of the log for output outside runs."""
     return state_folder() / LOG_NAME
 
@@ -44,7 +44,7 @@ def stray_output_kept() -> Iterator[None]:
     ours = [_stream(descriptor, like) for descriptor, like in zip(saved, (sys.stdout, sys.stderr), strict=True)]
     was_on = faulthandler.is_enabled()
     try:
-        with _into(_opened(sitting_log())):
+        with _into(_opened(session_log())):
             printing.own_streams(*ours)
             # The terminal application draws on these.
             sys.__stdout__ = ours[0] or dunder[0]  # type: ignore[misc, assignment]
@@ -84,7 +84,7 @@ def kept_in(path: Path) -> Iterator[None]:
 
 def keep_traceback(error: BaseException) -> Path | None:
     """Append an exception's traceback to the log. Return the log's path, or None if it cannot be written."""
-    log = sitting_log()
+    log = session_log()
     entry = f"\n{time.strftime('%F %T')}\n{''.join(traceback.format_exception(error))}"
     with suppress(OSError), os.fdopen(_opened(log), "wb") as file:
         file.write(entry.encode("utf-8", "backslashreplace"))
@@ -120,7 +120,7 @@ def _opened(path: Path) -> int:
 
 
 def _stream(descriptor: int, like: TextIO | None) -> TextIO | None:
-    """Return a stream to the original standard output or error; None if Python's own leads elsewhere."""
+    """Return a stream to the original standard output or error; None if Python's stream is redirected."""
     try:
         if like is None or like.fileno() not in (1, 2):
             return None

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def completion_main(arguments: list[str]) -> int:
-    """Print what shells complete, or the man page."""
+    """Print a shell completion script, or the man page."""
     from foundation import command_line
 
     about = "Starts, watches, repairs and explains the local vLLM that mai-agent uses."

@@ -165,7 +165,7 @@ class Resolved:
         plugin = PLUGIN_ENV if plan.vendor == "gaudi" else frozenset()
         warnings = [*plan.warnings, *variables_now(os.environ, self.capabilities, plugin)]
         if hides_stages(os.environ) and LOG_LEVEL not in plan.env:
-            text = "a start leaves it out, as the log must tell the stages and the memory (INFO)."
+            text = "a start ignores it, because the log must contain the stages and the memory (INFO)."
             warnings.append(f"{LOG_LEVEL}={os.environ[LOG_LEVEL]} is set: {text}")
         if self.vllm is None or self.vllm.version:
             warnings += filter(None, [driver_warning(self.hardware)])

@@ -69,13 +69,13 @@ class Watch:
         began, first = self._pages[0]
         if now > began:
             window, seconds = parse_window(first, page), now - began
-            if by_clients(window) and window.ttft is not None:
+            if has_client_requests(window) and window.ttft is not None:
                 speed = (window.generation_tokens or 0) / seconds
                 return Look(state, metrics, gpus, judge(window, gpus, speed), round(seconds, 1))
-        return Look(state, metrics, gpus, judge(metrics, gpus) if by_clients(metrics) else ())
+        return Look(state, metrics, gpus, judge(metrics, gpus) if has_client_requests(metrics) else ())
 
 
-def by_clients(metrics: ServerMetrics) -> bool:
+def has_client_requests(metrics: ServerMetrics) -> bool:
     """Return whether clients asked: one token per request means only our probe and heartbeats."""
     unknown = metrics.generation_tokens is None or metrics.finished is None
     return unknown or (metrics.generation_tokens or 0) > (metrics.finished or 0) or bool(metrics.running)

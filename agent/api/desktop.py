@@ -64,7 +64,7 @@ class AsyncDesktop:
         self._options, self._person, self._on_event = options, person, on_event
         self._workplace = Workplace(options, tell, None)
         self._stop = StopSwitch()
-        self.run: Run | None = None  # taken up last
+        self.run: Run | None = None  # the latest run
         self.recorder: Recorder | None = None  # of that run
         self._looking = Worker("eye")
         self._eye: Eye | None = None
@@ -345,7 +345,7 @@ def _waiting(
 
 
 class Desktop:
-    """The same for programs without an event loop; a context manager. Every call waits until it is done."""
+    """`AsyncDesktop` for programs without an event loop; a context manager. Every call blocks."""
 
     do = _waiting(AsyncDesktop.do)
     repeat = _waiting(AsyncDesktop.repeat)

@@ -97,7 +97,7 @@ class Look:
         return next(iter(self.find_all(name, role, window)), None)
 
     def listed(self, most: int, role: str = "") -> str:
-        """Return the first elements in words, those of the role and then of the front window first, and what lacks."""
+        """Describe the first elements, sorted by role and front window, and say why elements are missing."""
         front, kinds = next((window.title for window in self.windows if window.active), None), kinds_of(role)
         ordered = sorted(self.elements, key=lambda one: (bool(role) and one.role not in kinds, one.window != front))
         words = ", ".join(element.words for element in ordered[:most]) or "nothing"

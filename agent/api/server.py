@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #: A screen that is larger than every pixel budget.
 _LARGE = Size(7680, 4320)
 #: Seconds to wait for the elements: on a busy machine, reading a whole screen takes a while.
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 
 
 class Asker:
@@ -186,7 +186,7 @@ class Seen:
         """Return the elements; None if they are not read, or take too long."""
         if self.outlining is None:
             return None
-        wait((self.outlining,), _PATIENCE)
+        wait((self.outlining,), _TIMEOUT)
         return self.outlining.result() if self.outlining.done() else None
 
 

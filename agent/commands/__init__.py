@@ -21,12 +21,12 @@ COMMANDS = {
     "eval": "measure a model on published samples (grounding) or on tasks",
     "mcp": "serve the desktop to coding agents (Claude Code, Codex, Cursor, ...)",
     "sandbox": "list or stop throw-away desktops that were kept",
-    "families": "list the model families, and what proves each",
+    "families": "list the model families with their tests",
     "prompts": "fetch the prompts that the models' publishers wrote",
     "parse": "read models' answers (JSON lines in, JSON lines out)",
     "prompt": "print the chat messages of a request",
     "fit": "print the size and tokens of an image as a model gets it",
-    "completion": "print what completes commands in a shell, or the man page",
+    "completion": "print a shell completion script, or the man page",
 }
 
 #: Where a subcommand is if it is not the `main` of the module with its name.

@@ -48,7 +48,7 @@ _TYPES: dict[str, Callable[[str], Any]] = {
 
 
 def open_own_desktop(stop: "StopSwitch", monitor: int | None = None) -> "Desktop":
-    """Open the person's own desktop as the settings say. Announce first what the desktop will ask."""
+    """Open the person's own desktop as the settings say. Print first which question the desktop will ask."""
     from agent.desktop import factory
 
     kind = load_settings().desktop

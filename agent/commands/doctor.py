@@ -48,7 +48,7 @@ class DesktopDoctor:
     tried: bool  # whether to really click and type
     #: The stop key of a trial on the person's own desktop; "" for a throw-away desktop, which needs no countdown.
     stop_key: str = DEFAULT_CHORD
-    environ: Mapping[str, str] | None = None  # of the programs of a throw-away one; None for this process's own
+    environ: Mapping[str, str] | None = None  # of a sandbox's programs; None for this process
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings, the screen first. Raises StoppedError: the person ended the trial."""
@@ -154,7 +154,7 @@ def _parser() -> Parser:
     parser = Parser(prog="mai-agent doctor", description="Say what this machine has and lacks.")
     parser.add_argument("--json", action="store_true", help="one object per line: name, ok (null: not tried), detail, "
                         "remedy")  # fmt: skip
-    parser.add_argument("--try", dest="tried", action="store_true", help="open a window, and find out by it what is "
+    parser.add_argument("--try", dest="tried", action="store_true", help="open a window, and test in it what is "
                         "really seen, clicked, typed, dragged, scrolled and copied")  # fmt: skip
     add_options(parser, "desktop", titled=False, without=("remote",))
     add_options(parser, "sandbox")
@@ -229,7 +229,7 @@ def _settings() -> tuple[Settings, Finding]:
     path = settings_path()
     try:
         return load_settings(), Finding("settings", ok=True, detail=str(path) if path.exists() else f"none ({path})")
-    except MaiError as error:  # every command refuses them; the rest is looked at with none
+    except MaiError as error:  # the other checks then use default settings
         return Settings(), Finding("settings", ok=False, detail=error.what, remedy=error.remedy, needed=True)
 
 
@@ -275,7 +275,7 @@ def _accessibility() -> Finding:
         return Finding(name, ok=False, detail=detail, remedy="Install it: apt-get install at-spi2-core; log in again.")
     if on:
         return Finding(name, ok=True, detail=f"on, and {programs} programs tell what their buttons and fields are")
-    detail = f"off, though {programs} programs are on its bus: browsers tell nothing; a run asks to switch it on"
+    detail = f"off; {programs} programs report elements, browsers do not; a run asks to switch it on"
     return Finding(name, ok=True, detail=f'{detail} (accessibility = "ask", "on" or "off" in the settings)')
 
 

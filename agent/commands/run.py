@@ -54,7 +54,7 @@ def _parser() -> Parser:
 
 def add_run_options(parser: Parser) -> None:
     """Add the options of all commands that carry out a run."""
-    parser.add_argument("--dry-run", action="store_true", help="decide as far as it can be known, touch nothing")
+    parser.add_argument("--dry-run", action="store_true", help="decide as far as possible without acting")
     add_options(parser, "policy", titled=False)
     parser.add_argument("--no-tui", action="store_true", help="print plain lines instead of the terminal application")
     parser.add_argument("--json", action="store_true", help="print one event per line as JSON")

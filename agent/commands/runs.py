@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str]) -> int:
     """List the recorded runs."""
     parser = Parser(prog="mai-agent runs", description="List recorded runs, newest first.")
-    parser.add_argument("--limit", metavar="N", type=positive, default=20, help="at most so many (default 20)")
+    parser.add_argument("--limit", metavar="N", type=positive, default=20, help="maximum number of runs (default 20)")
     parser.add_argument("--json", action="store_true", help="one object per line")
     add_options(parser, "runs", titled=False)
     options = parser.parse_args(argv)

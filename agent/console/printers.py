@@ -137,7 +137,7 @@ class PlainPrinter(JsonPrinter):
             return
         self._line(f"  changed by {event.by} to: {named(event.instead, event.instead_aim)}{note}")
         if event.instead_reason:
-            self._line(f"  which would be asked about too: {event.instead_reason}")
+            self._line(f"  the policy would ask about this, too: {event.instead_reason}")
 
     def _acted(self, event: events.Acted) -> None:
         if event.dry_run and points_of(event.target):

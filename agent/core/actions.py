@@ -204,7 +204,7 @@ EndAction: TypeAlias = Finish | Answer | Absent
 PlainAction: TypeAlias = KeyAction | OpenApp | VisitPage | TalkAction
 Action: TypeAlias = PointAction[P] | PlainAction
 
-#: Actions that act on the desktop; the others only communicate.
+#: Actions that act on the desktop.
 TOUCHING = (
     Click, LongPress, Move, Drag, Scroll, ButtonDown, ButtonUp, TypeText, PressKeys, HoldKeys, KeyDown, KeyUp, OpenApp,
     VisitPage,

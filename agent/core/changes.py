@@ -50,5 +50,5 @@ class Change:
 
 
 def is_empty_file(undo: Mapping[str, Any]) -> bool:
-    """Whether a change made a file with nothing in it, so that nothing of it need be kept."""
+    """Whether a change made an empty file, which undo may delete."""
     return undo.get("folder") is False and (undo.get("state") or {}).get("size") == 0

@@ -173,7 +173,7 @@ def _chosen(
         unseen = "neither see nor touch the screen" if untouched else "touch the screen, but not see it,"
         do = "see the screen, but not touch it," if set(missing) <= untouched else unseen
         wlroots_lack = _LACKING.format(do=do, what=", ".join(missing))
-    never = "X11's tools are never used on a Wayland session: they see X clients alone."
+    never = "X11's tools need --desktop x11 on a Wayland session: they see only X clients."
     raise EnvironmentLacksError(
         " ".join(one for one in (wlroots_lack, lack, never) if one),
         f"{_SANDBOX}, log in to GNOME, KDE, sway or another desktop that has one of these ways, or to an X11 session.",

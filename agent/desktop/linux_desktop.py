@@ -31,7 +31,7 @@ class LinuxDesktop(Desktop):
         windows = self.open_windows()
         if windows is None:
             return None
-        find_bus = partial(buses, session_bus(self._environ), windows.told_bus())
+        find_bus = partial(buses, session_bus(self._environ), windows.announced_bus())
         return AtspiElements(find_bus, windows, self.monitors)
 
 
@@ -48,7 +48,7 @@ NOTHING_TOOK_IT = "nothing on the screen took the text: is the right field focus
 class Typing:
     """One text on its way into the window that has the focus, and how many of its characters are entered.
 
-    `now` returns the focused window; without `window`, which had the focus at the start, it is not called. The focus is
+    `window` had the focus at the start. `now` returns the focused window; without `window`, it is unused. The focus is
     checked once per `every` keys.
     """
 

@@ -26,7 +26,7 @@ MARK = "MAI_AGENT_SANDBOX"
 #: The variable that names the launcher's socket. Programs inside the sandbox do not get it, and could not use it.
 LAUNCHER_SOCKET = "MAI_AGENT_SANDBOX_DOOR"
 #: Seconds for the launcher to start a program. It takes a few milliseconds, unless the machine is overloaded.
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 
 
 #: The only variables that a helper process of ours gets. It may outlive us, so it must get no API key and no mark of a
@@ -87,7 +87,7 @@ def start_inside(
     request = {"command": list(command), "environ": variables, "folder": folder or environ.get("HOME", "/")}
     with ExitStack() as failed:
         channel = failed.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-        channel.settimeout(_PATIENCE)
+        channel.settimeout(_TIMEOUT)
         channel.connect(environ[LAUNCHER_SOCKET])
         text = json.dumps(request).encode() + b"\n"
         with Path(os.devnull).open("r+b", buffering=0) as nothing:

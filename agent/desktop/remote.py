@@ -60,7 +60,7 @@ for pause, name, *given in json.loads(sys.argv[1]):
 """
 
 
-class _Told(BaseModel):
+class _CommandResult(BaseModel):
     """How a command ended."""
 
     status: str = ""
@@ -111,9 +111,9 @@ class MachineServer:
         command = ["python", "-c", program, *arguments]
         reply = self._asked("POST", "/execute", json={"command": command, "shell": False}, timeout=_ACT)
         try:
-            result = _Told.model_validate_json(reply.content)
+            result = _CommandResult.model_validate_json(reply.content)
         except ValueError:
-            result = _Told(error="its answer is in no form that is known")
+            result = _CommandResult(error="its answer has an unknown format")
         if result.status != "success" or result.returncode != 0:
             last = (result.error or result.message).strip().splitlines()[-1:]
             raise EnvironmentLacksError(

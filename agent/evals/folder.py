@@ -42,7 +42,7 @@ def read_answers(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 class AnswersFile(JsonLines):
-    """The answers of one run of a model over a benchmark. Raises UsageError: the folder holds those of another run."""
+    """The answers of one run of a model over a benchmark. Raises UsageError: the folder is of another run."""
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self._folder = folder

@@ -21,7 +21,7 @@ from agent.screen.capture import Frame
 from foundation.errors import EnvironmentLacksError, UsageError
 
 #: Errors that concern one request only. Any other error ends the evaluation, because the next request would fail, too.
-#: So do errors that the server may have caused (status 500, overload, silence) if more occur in a row than requests are
+#: Server errors (status 500, overload, silence) also end it if more occur in a row than requests are
 #: sent at once.
 OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken", "silent"})
 #: The errors among these that the sample or the model causes. Such a request counts as an answer without a point, and

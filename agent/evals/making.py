@@ -35,7 +35,7 @@ from foundation.files import cannot_write, write_file
 T = TypeVar("T")
 
 #: Seconds for a program to show its window: the slowest here, GNOME's settings, takes 4 on two busy cores.
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 _POLL = 0.05
 #: A new window is drawn in several steps.
 _STILL = SettleRule(quiet=0.6, cap=8.0)
@@ -111,7 +111,7 @@ class Stage:
         return targets_of(outline, self.manager.layers_at, layers, frame_words)
 
     def _wait(self, found: Callable[[], T | None]) -> T | None:
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _TIMEOUT
         while not (result := found()) and time.monotonic() < end:
             time.sleep(_POLL)
         return result
@@ -133,7 +133,7 @@ _MOST_POOR = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class BenchmarkOptions:
     """The parameters of a set. Equal parameters give an equal set if the same programs are installed."""
 
     number: int
@@ -172,7 +172,7 @@ def words_for(locale: str) -> Mapping[str, Any]:
     return words
 
 
-def make(folder: Path, wishes: Wishes, tell: Callable[[str], None]) -> int:
+def make(folder: Path, wishes: BenchmarkOptions, tell: Callable[[str], None]) -> int:
     """Make a benchmark in a folder without `images`. Return how many samples it has.
 
     Raises UsageError: there are no words in a language, or the folder holds pictures. MaiError: a sandbox cannot be
@@ -203,7 +203,7 @@ def make(folder: Path, wishes: Wishes, tell: Callable[[str], None]) -> int:
 
 def _of_desktop(
     folder: Path,
-    wishes: Wishes,
+    wishes: BenchmarkOptions,
     size: Size,
     locale: str,
     wanted: int,

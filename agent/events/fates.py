@@ -60,7 +60,7 @@ def consulted_words(why: str, role: str, target: str, point: DesktopPoint | None
 def handed_over_words(model: str, host: str, steps: int, why: str, allowed: str) -> str:
     """Say on one line that another model takes over."""
     by = {"policy": ", by the policy", "person": ", allowed by you"}.get(allowed, "")
-    return f"{model or 'the relief'} at {host} takes over for {counted(steps, 'step')}{by}: {why}"
+    return f"{model or 'the fallback model'} at {host} takes over for {counted(steps, 'step')}{by}: {why}"
 
 
 def answer_words(answer: str, by: str | None, note: str) -> str:
@@ -71,10 +71,10 @@ def answer_words(answer: str, by: str | None, note: str) -> str:
 
 def change_words(words: str, by: str, reason: str, note: str) -> str:
     """Say on one line to what an action was changed; `reason` is why the policy would ask about the new one, too."""
-    why = f" (which would be asked about too: {reason})" if reason else ""
+    why = f" (the policy would ask about this, too: {reason})" if reason else ""
     return f"changed by {by} to: {words}{why}" + (f": “{note}”" if note else "")
 
 
 def decider_words(role: str) -> str:
     """Say that the fallback model decided; "" for the main model."""
-    return "" if role == "actor" else f"decided by the {role}"
+    return "" if role == "actor" else "decided by the fallback model"

@@ -38,7 +38,7 @@ SCHEMA = 3
 class RunEvent:
     """Anything that happens in a run."""
 
-    #: when, in seconds since 1970; two events that differ in nothing else are equal
+    #: seconds since 1970; ignored when events are compared
     at: float = field(default_factory=time.time, kw_only=True, compare=False)
 
 
@@ -46,7 +46,7 @@ class RunEvent:
 class ModelInUse:
     """A model that a run uses."""
 
-    engine: str  # the name of what serves it
+    engine: str  # the name of the engine that serves it
     model: str  # its name at the endpoint
     family: str  # the model family, which sets prompt and parser
     endpoint: str  # the address
@@ -302,7 +302,7 @@ class RunFinished(RunEvent):
 class ReliefAsked(RunEvent):
     """The person is asked whether a fallback model on another machine may take over."""
 
-    step: int  # the next one
+    step: int  # number of the next step
     model: str  # its name at the endpoint
     host: str  # where it is
     steps: int  # for how many steps
@@ -327,7 +327,7 @@ class HandedOver(RunEvent):
     model: str  # its name at the endpoint
     host: str  # where it is
     why: str  # why the model before it is stuck, as a clause
-    steps: int  # it hands back after this many
+    steps: int  # number of steps until it hands back
     allowed: Allowed  # why it may: "local" (a model on this machine), or allowed by "policy" or "person"
 
     @property

@@ -71,7 +71,7 @@ class Result:
 
 
 def plan(changes: Sequence[Change], standing: Callable[[Mapping[str, Any]], Standing]) -> list[Item]:
-    """Return every change with its verdict, those to undo in the order in which they can be.
+    """Return every change with its verdict, first those to undo, in a possible order.
 
     `standing` returns how a thing stands now, by a change's `undo`; it raises CannotPutBackError.
     """
@@ -111,7 +111,7 @@ def _will(change: Change) -> str:
 
 
 def _with_replaced(items: Sequence[Item]) -> list[Item]:
-    """Return the items. A deletion can be undone even if the run itself put something else in that place."""
+    """Mark deletions as undoable whose place is now taken by something that the run made."""
     made = {item.path for item in items if item.how == "made" and item.verdict == "undo"}
 
     def is_replaced(item: Item) -> bool:
@@ -122,7 +122,7 @@ def _with_replaced(items: Sequence[Item]) -> list[Item]:
 
 
 def _without_parts(items: Sequence[Item]) -> list[Item]:
-    """Return the items. A folder that the run made goes to the trash with all that it holds, or not at all."""
+    """Adjust the verdicts of made folders and their content: all go to the trash, or none."""
     made = {item.path: item for item in items if item.how == "made"}
     stuck = [item.place for item in items if item.how in ("made", "moved") and item.verdict != "undo"]
     holding = {path for path in made if any(_is_inside(other, path) for other in stuck)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 #: A placeholder that a request fills in. It survives JSON encoding and `str.format`.
 _MARK = re.compile(r"%%mai-agent:([a-z_]+)%%")
 #: What a family's request can fill in.
-HOLES = frozenset(
+PLACEHOLDERS = frozenset(
     ("action", "actions", "apps", "height", "instruction", "language", "memory", "number", "previous", "thought",
      "width")
 )  # fmt: skip

@@ -30,7 +30,7 @@ def manifest(path: Path, tasks: Sequence[Task], image: str, parallel: int, optio
     """
     content = path.read_text(encoding="utf-8-sig")
     if len(content.encode()) > 0.9 * _LARGEST:  # the rest is for the command, and for Kubernetes' own entries
-        raise UsageError(f"{path} is too large for a ConfigMap (1 MiB).", "Make several files of it, each a fleet.")
+        raise UsageError(f"{path} is too large for a ConfigMap (1 MiB).", "Split it into files, one fleet each.")
     for options_of_a_task in {task.options for task in tasks}:
         _check_server({**options, **dict(options_of_a_task)})
     words = ["mai-agent", "fleet", "/tasks/tasks.jsonl", "--out", "/results", "--ray", "127.0.0.1:6379"]
@@ -56,4 +56,4 @@ def _check_server(options: Mapping[str, Any]) -> None:
             "A fleet on Kubernetes does not start a server.", "Name one that the pods reach: --endpoint HOST:PORT."
         )
     if endpoint is not None and is_loopback(normalize_url(endpoint)):
-        raise UsageError(f"{endpoint} is each pod itself there.", "Name the server's address in the cluster.")
+        raise UsageError(f"In a pod, {endpoint} is the pod itself.", "Name the server's address in the cluster.")

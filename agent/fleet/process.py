@@ -59,7 +59,7 @@ class Runner:
         """Carry a task out and call `seen` with each event. If cancelled, stop the process and its sandbox."""
         options = {**self._common, **dict(task.options)}
         words = [*self._program, "--sandbox", "--json", self._runs, *option_words(options), "--", task.instruction]
-        began, report = time.monotonic(), _Told()
+        began, report = time.monotonic(), _RunFacts()
         with tempfile.TemporaryFile() as errors:
             async with _output() as (lines, writing):
                 try:
@@ -77,7 +77,7 @@ class Runner:
             return self._result(task, tries, report, process.returncode, _last_line(errors), time.monotonic() - began)
 
     def _result(
-        self, task: Task, tries: int, report: "_Told", returncode: int | None, error: str, seconds: float
+        self, task: Task, tries: int, report: "_RunFacts", returncode: int | None, error: str, seconds: float
     ) -> Result:
         last = report.finished
         seconds = last.get("seconds") or seconds
@@ -86,7 +86,7 @@ class Runner:
         elif report.hung or not returncode or returncode < 0:  # no verdict on the task: the machine failed it
             outcome, status = "hung" if report.hung else "crashed", int(ExitStatus.ENVIRONMENT)
             how = "hung" if report.hung else f"was ended by signal {-returncode}" if returncode else "gave no result"
-            error = f"The run {how}. It said last: {error}"
+            error = f"The run {how}. Its last message: {error}"
         else:
             outcome, status = "failed", returncode
         usage = last.get("usage") or {}
@@ -113,7 +113,7 @@ class Runner:
 
 
 @dataclass
-class _Told:
+class _RunFacts:
     """The facts from a run's events so far."""
 
     bundle: str = ""
@@ -138,7 +138,7 @@ async def _output() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
 
 
 async def _follow(
-    process: asyncio.subprocess.Process, lines: asyncio.StreamReader, max_seconds: float, report: _Told, seen: Seen
+    process: asyncio.subprocess.Process, lines: asyncio.StreamReader, max_seconds: float, report: _RunFacts, seen: Seen
 ) -> None:
     """Read the events of a run up to its last one, and wait until the process ends."""
     exited = asyncio.create_task(_close_after_exit(process, lines))

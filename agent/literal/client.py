@@ -27,8 +27,8 @@ _ENDPOINT = Endpoint("literal", "", "mai-agent-literal", "literal", Limits(max_p
 class LiteralClient:
     """The built-in engine as a client of a model. Raises EnvironmentLacksError if tesseract's data is missing.
 
-    With `goals`, these are done whatever the instruction says. `model` reads what is beyond the grammar. It also finds
-    targets of steps of recipes, which go into `repairs` by the steps' numbers.
+    With `goals`, these are done whatever the instruction says. `model` reads what is beyond the grammar, and finds
+    new targets for recipe steps, which go into `repairs` by step number.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class LiteralClient:
         return Completion(Answer(text, finish_reason="stop", usage=usage), took, took, len(request.images()))
 
     def awaited(self) -> Callable[[Outline], bool] | None:
-        """Return the check whether a screen shows what the last step was done for; None if nothing is awaited."""
+        """Return a check for the expected effect of the last step; None if no effect is awaited."""
         return self._engine.shows_awaited if self._engine.awaits else None
 
     async def aclose(self) -> None:

@@ -42,7 +42,7 @@ _MOST_BUSY, _BUSY = 14, 1.2
 #: Goals that can be begun on any screen, and goals that change what is shown.
 _INDEPENDENT = goals.Open | goals.Press | goals.Wait
 _TOUCHING = goals.Open | goals.Click | goals.Close | goals.Press
-#: Goals that act on what is shown: where the person changes a step, what it then shows proves nothing of them.
+#: Goals that act on visible elements. The effect of a step that the person changed does not prove them.
 _ON_SCREEN = goals.Open | goals.Click | goals.Toggle | goals.Choose | goals.SetValue | goals.Type
 #: Goals that need no elements of the front window. A recipe waits for the target of each step.
 _NEEDS_NO_ELEMENTS = _INDEPENDENT | goals.Close | goals.ArrangeWindow | goals.Repeat
@@ -288,7 +288,7 @@ class _Run:
             if busy < _MOST_BUSY and self._is_busy(goal):
                 busy += 1
                 waited = yield Step.wait(
-                    "The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY
+                    "The window in front is busy and does not report its contents yet: wait.", _BUSY
                 )
                 if waited.denied or waited.skipped or waited.has("dry_run"):
                     return self._interrupted(goal, waited)
@@ -325,7 +325,7 @@ class _Run:
                 raise StuckError("So I stop, as you did not allow what I would do.")
             return None
         self._dry = True  # a dry run shows no effect, so the rest of the goal is unknown
-        return Done(f"what follows to {describe_goal(goal)} depends on what that shows", verified=False)
+        return Done(f"the next steps to {describe_goal(goal)} depend on the result of this step", verified=False)
 
     def _is_known(self, part: int, step: Step | Done | None) -> bool:
         """Return whether a later goal of a dry run starts independently of the steps that were only reported."""
@@ -358,7 +358,7 @@ class _Run:
         if not self._reached:
             return self._fail("Nothing else was to be done.")
         if self._dry:
-            words = " ".join([*self._said, "Dry run: that is as far as it can be known."])
+            words = " ".join([*self._said, "Dry run: later steps cannot be known."])
             return Reply(words, {"action": "answer", "text": words})
         unproven = self._unverified()
         if not unproven:

@@ -216,7 +216,7 @@ class Calculate:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A change that a recipe's steps make, as receipts tell it."""
+    """A change that a recipe's steps make, as receipts report it."""
 
     kind: Literal["setting", "file"]
     what: str  # as `Change.what` names it

@@ -1,4 +1,4 @@
-"""The arguments of the MCP server's tools, as their schemas describe them, and what is said of wrong ones."""
+"""The arguments of the MCP server's tools, with their schemas, and the errors for wrong arguments."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ class _Tool(Tool):
                 raise
             told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors())
             known = ", ".join(self.parameters["properties"]) or "none"
-            raise ToolError(f"{self.name} cannot be called so: {told}. Its arguments: {known}.") from error
+            raise ToolError(f"{self.name} cannot be called this way: {told}. Its arguments: {known}.") from error
 
 
 def strict_tool(function: Callable[..., Any], annotations: ToolAnnotations) -> Tool:

@@ -33,7 +33,7 @@ from foundation.foreign_text import harmless
 T = TypeVar("T")
 
 #: Seconds for a reply; the state that the host hands back is valid as long.
-_PATIENCE = 600.0
+_TIMEOUT = 600.0
 #: The name of the one question that a call asks at a time.
 _QUESTION = "question"
 #: Most questions of one call in the newer protocol: the SDK's client gives up after this many.
@@ -86,13 +86,13 @@ class Call:
             asking = self.context.session.elicit_form(message, schema, related_request_id=self.context.request_id)
             # Over HTTP, nothing tells that a host has gone. An error or a malformed reply agrees to nothing.
             with suppress(TimeoutError, MCPError, ValidationError):
-                return await asyncio.wait_for(asking, _PATIENCE)
+                return await asyncio.wait_for(asking, _TIMEOUT)
             return None
         self._rounds += 1
         self.question = ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
         self._reply = asyncio.get_running_loop().create_future()
         self.asked.set()
-        done, _ = await asyncio.wait([self._reply], timeout=_PATIENCE)
+        done, _ = await asyncio.wait([self._reply], timeout=_TIMEOUT)
         return self._reply.result() if done else None
 
     def replied(self, context: "Context[Any, Any]") -> None:
@@ -221,7 +221,7 @@ class QuestionPage:
                 page = PageBeside(self, None, self._shown)
             except OSError:
                 return None
-            # Who opens the link first may decide, so only the person's browser gets it, and no message to the model.
+            # The first browser that opens the link may decide: only the person's browser gets it, never the model.
             if not open_browser(page.link, self._environ):
                 page.close()
                 return None

@@ -158,7 +158,7 @@ class Change:
     after: str | None
     memory: Path  # the file that remembers what was inserted
     inserted: str = ""  # what is to be remembered; "" to forget it
-    entry: Mapping[str, Any] = field(default_factory=dict)  # likewise
+    entry: Mapping[str, Any] = field(default_factory=dict)  # the inserted entry
     made: bool = False  # whether the file is made for the entry
 
     @property
@@ -239,7 +239,7 @@ def uninstalled(host: str, file: str | None) -> Change:
 
 
 def _without(text: str, data: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield settings without our entry: as they were before it, then as far as their host wrote them anew."""
+    """Yield settings without our entry: first for an unchanged file, then for a file that its host has rewritten."""
     yield text.replace(known["inserted"], "", 1)
     with suppress(ValueError):
         if data["format"] == "json":

@@ -73,7 +73,7 @@ class Engine:
     condition: Callable[[], ServerCondition] | None = None  # returns the state of our own server; None for others
     client: ModelClient | None = None  # an in-process client; None to ask the endpoint's address
     load: Callable[[], str] | None = None  # describes the load of our own server; None for others
-    #: returns the check whether a screen shows what its last step was done for; None if nothing is awaited
+    #: returns a check for the expected effect of the last step; None if no effect is awaited
     awaited: Callable[[], Callable[[Outline], bool] | None] = lambda: None
 
 
@@ -102,7 +102,7 @@ def local_server(choice: EngineChoice, tell: Tell, check_stop: CheckStop, ask: A
         server = ready_server(choice.model, choice.preset, tell, check_stop, ask, choice.beside)
     except (UsageError, StoppedError):
         raise
-    except MaiError as error:  # for a run, any reason means that the server is missing
+    except MaiError as error:  # a run reports every failure as a missing server
         raise EnvironmentLacksError(error.what, error.remedy) from error
 
     def condition() -> ServerCondition:

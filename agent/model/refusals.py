@@ -115,7 +115,7 @@ def in_words(refusal: Refusal, endpoint: Endpoint, sent: Collection[str] = ()) -
         return ModelError(  # tools are never omitted: without them the model cannot act
             "no_tools",
             f"{endpoint.base_url} does not take tools ({refusal.reason}).",
-            "Start it so that it does (vLLM: --enable-auto-tool-choice --tool-call-parser NAME), or choose a --family "
+            "Enable tool calls (vLLM: --enable-auto-tool-choice --tool-call-parser NAME), or choose a --family "
             "that needs none.",
         )
     if kind in ("refused", "unknown_model") and (part := _unknown_part(refusal.reason, sent)):

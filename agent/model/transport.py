@@ -29,9 +29,7 @@ def bounded(client: Any) -> Any:
 async def _bound(response: httpx2.Response) -> None:
     """Limit a response. Raises ModelError: it is compressed, although that was declined."""
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise ModelError(
-            "refused", "The server packs its answers, though it is asked not to.", "Does a proxy before it do that?"
-        )
+        raise ModelError("refused", "The server compresses its answers unasked.", "Is there a proxy that does it?")
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     response.stream = _Bounded(response.stream, _MOST if response.request.method == "GET" else _MOST_EVENT)
     if response.is_success and response.request.url.path.endswith("/chat/completions"):

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from agent.families.published import GROUNDING, HOLES, Published, mark
+from agent.families.published import GROUNDING, PLACEHOLDERS, Published, mark
 from agent.prompts.source_text import Source, SourceError
 from foundation.configs import check_settings, load_config, state_folder
 from foundation.endpoints import is_loopback
@@ -27,7 +27,7 @@ from foundation.files import keep_json, read_json_object, write_atomically
 
 #: The longest file in `configs/prompts.toml` has 60 KB.
 _MOST_BYTES = 2 << 20
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 _HOLE = re.compile(r"\{([a-z_]+)(?::([^{}]*))?\}")
 
 
@@ -62,7 +62,7 @@ class Recipe(BaseModel):
     @classmethod
     def _are_holes(cls, values: dict[str, str | int]) -> dict[str, str | int]:
         for name in (found[1] for value in values.values() for found in _HOLE.finditer(str(value))):
-            if name not in HOLES and name != "date":
+            if name not in PLACEHOLDERS and name != "date":
                 raise ValueError(f"nothing fills {{{name}}}")
         return values
 
@@ -109,9 +109,7 @@ def fetch(recipe: Recipe, mirror: str | None = None) -> Published:
             _make_private(target.parent)
             write_atomically(target, content)
     except OSError as error:
-        raise EnvironmentLacksError(
-            f"{folder()} cannot be written: {error}.", "Is the place yours to write to?"
-        ) from error
+        raise EnvironmentLacksError(f"{folder()} cannot be written: {error}.", "Check its permissions.") from error
     return published
 
 
@@ -207,17 +205,17 @@ def _download(url: str) -> bytes:
     try:
         # A proxy of the environment is for other machines only.
         with (
-            httpx2.Client(timeout=_PATIENCE, follow_redirects=False, trust_env=not is_loopback(url)) as client,
+            httpx2.Client(timeout=_TIMEOUT, follow_redirects=False, trust_env=not is_loopback(url)) as client,
             client.stream("GET", url) as answer,
         ):
             if answer.status_code != 200:
-                raise EnvironmentLacksError(f"{url} cannot be had: status {answer.status_code}.", advice)
+                raise EnvironmentLacksError(f"{url} cannot be fetched: status {answer.status_code}.", advice)
             for piece in answer.iter_bytes():
                 data += piece
                 if len(data) > _MOST_BYTES:
                     raise EnvironmentLacksError(f"{url} is longer than any prompt.", advice)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        raise EnvironmentLacksError(f"{url} cannot be had: {error or type(error).__name__}.", advice) from error
+        raise EnvironmentLacksError(f"{url} cannot be fetched: {error or type(error).__name__}.", advice) from error
     return bytes(data)
 
 

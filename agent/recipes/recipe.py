@@ -154,7 +154,7 @@ class Expectation(_Model):
         if bool(self.setting) == bool(self.file):
             raise ValueError("name a setting, or a file")
         if self.file and self.becomes not in ("written", "gone"):
-            raise ValueError("a file becomes written or gone")
+            raise ValueError("`becomes` must be written or gone")
         return self
 
     @property

@@ -115,8 +115,8 @@ def recipe_of(bundle: Bundle, parameters: Mapping[str, str]) -> Recipe:
     ends = [record.final_action for step in bundle.steps for record in step.actions]
     if already := [part for end in ends if isinstance(end, Finish) for part in end.already]:
         raise UsageError(
-            f"The recipe would not {' and '.join(already)}: that was so already, and nothing was done for it.",
-            "Set it otherwise, do the task again, and save that run.",
+            f"The recipe would not {' and '.join(already)}: it was set already, so the run did nothing for it.",
+            "Change it back, do the task again, and save that run.",
         )
     data = {"instruction": run.instruction, "steps": steps, "expect": _expected(bundle)}
     data = _with_parameters(Redactor().data(data), parameters)
@@ -310,7 +310,7 @@ def _thing(deed: _Deed) -> _Json:
     name = {"name": re.sub(r"…$", "*", called)} if called else {}
     role = {"role": element.role} if described.source != "words" else {}
     if described.alike > 1 and not described.near and "focused" not in element.states:
-        raise _cannot(deed, f"is about one of {described.alike} things that are called alike")
+        raise _cannot(deed, f"targets one of {described.alike} controls with the same name")
     near = {"near": described.near} if described.alike > 1 and described.near else {}
     return {**name, **role, **_in(deed.window), **near}
 

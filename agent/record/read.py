@@ -24,7 +24,7 @@ from foundation.foreign_text import json_text
 from foundation.processes import has_run_since
 from foundation.stray_output import LOG_NAME
 
-#: Characters of a folder's name that tell its second: 20261127-225200.
+#: Length of the date and time in a folder's name: 20261127-225200.
 _SECOND = 15
 
 
@@ -108,7 +108,7 @@ def find_bundle(runs: Path, name: str, *, paths: bool = True) -> Bundle:
 
 
 def _folders(runs: Path) -> list[Path]:
-    """Return the folders of runs, oldest first. Names tell only the second, so the files decide within one."""
+    """Return the folders of runs, oldest first. Names have only seconds, so file times decide within a second."""
     found: list[tuple[str, int, Path]] = []
     for path in runs.iterdir() if runs.is_dir() else ():
         with suppress(OSError):

@@ -229,7 +229,7 @@ class BetweenRecord(Record):
         return {
             "Paused": f"paused: {self.reason or ''}", "Resumed": "resumed",
             "UserActed": f"you acted: {self.what or ''}", "PersonSaid": f"you said: {self.text or ''}",
-            "ReliefAsked": f"you were asked whether {self.model or 'the relief'} at {self.host} may take over",
+            "ReliefAsked": f"you were asked whether {self.model or 'the fallback model'} at {self.host} may take over",
             "HandedOver": handed_over_words(
                 self.model or "", self.host or "", self.steps or 0, self.why or "", self.allowed or ""
             ),

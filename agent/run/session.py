@@ -100,7 +100,7 @@ async def run(
         real = request.open_desktop(stop, request.monitor, request.environ)
         opened.callback(real.close)
         viewport = real.screen.grab().viewport
-        models |= await race(_aimed(request, settings, models, viewport.captured))
+        models |= await race(_calibrated_models(request, settings, models, viewport.captured))
         actor = models["actor"]
         tools, untold = await _tools(request, actor, opened, race)
         settings = replace(_fitted(settings, actor, request), tools=tuple(tools.definitions))
@@ -155,7 +155,7 @@ async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple
             models[role] = await opening()
         elif engine.endpoint.is_local or request.policy.leaving.screenshots != "never":
             try:
-                models[role] = await opening(helps_out=True)
+                models[role] = await opening(is_fallback=True)
             except MaiError as error:
                 race.check()
                 remark = f"No other model can take over if this one is stuck: {error}"
@@ -186,7 +186,7 @@ async def _tools(request: Request, actor: ServedModel, opened: AsyncExitStack, r
     return await race(opened.enter_async_context(request.open_tools())), ""
 
 
-async def _aimed(
+async def _calibrated_models(
     request: Request, settings: RunSettings, models: Mapping[Role, ServedModel], screen: Size
 ) -> dict[Role, ServedModel]:
     """Calibrate the model that finds places, and return it by its role.
@@ -216,7 +216,7 @@ def _relief(request: Request, actor: ServedModel, relief: ServedModel | None, gr
 
 
 def _never() -> DecidingModel:
-    raise EnvironmentLacksError("The model that may take over was not asked what it is.")
+    raise EnvironmentLacksError("The fallback model was not opened.")
 
 
 def _fitted(settings: RunSettings, actor: ServedModel, request: Request) -> RunSettings:

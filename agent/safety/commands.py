@@ -67,7 +67,7 @@ def _known() -> dict[str, Any]:
 
 
 def _covers(form: Mapping[str, str], words: list[str]) -> bool:
-    """Whether the words after a command's name are all known to a way to call it that only reads."""
+    """Whether a read-only form of a command allows all words after its name."""
     if "first" in form:
         at = next((number for number, word in enumerate(words) if not word.startswith("-")), 0)
         if not words or not re.fullmatch(form["first"], words[at]):

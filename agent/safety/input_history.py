@@ -68,7 +68,7 @@ class _Typed:
 
 
 @dataclass(slots=True)
-class _Here:
+class _TargetState:
     window: Hashable = None  # the target of the last action
     all_selected: bool = False
     selected: int = 0  # approximate number of characters
@@ -84,7 +84,7 @@ class InputHistory:
 
     there_before: Collection[Hashable] = ()  # windows that existed when the run began: their text is not the run's own
     _typed: _Typed = field(default_factory=lambda: _Typed(None))
-    _here: _Here = field(default_factory=_Here)
+    _here: _TargetState = field(default_factory=_TargetState)
     _launcher: bool = False
     _exporting: bool = False  # an export of secrets was chosen, and nothing was saved or cancelled since
     _copied: bool = False  # this run copied the clipboard's content
@@ -132,7 +132,7 @@ class InputHistory:
     # Facts from earlier actions
 
     def _facts(self, action: Action[DesktopPoint], place: Place | None, seen: Situation, window: Hashable) -> set[Fact]:
-        here = self._here if self._here.window == window else _Here(window)
+        here = self._here if self._here.window == window else _TargetState(window)
         typing = isinstance(action, TYPING)
         holds: dict[Fact, bool] = {
             "own text": place is not None and window in self._own,
@@ -195,7 +195,7 @@ class InputHistory:
             self._judged.add((window, _words(seen.typed + spelled(action) + seen.rest)))
         self._fill(action, seen, window)
         if self._here.window != window:
-            self._here = _Here(window)
+            self._here = _TargetState(window)
         if keys & {"enter", "kp_enter", "space"}:
             self._choose(seen)
         here, app = self._here, seen.focused.app if seen.focused else ""
@@ -273,7 +273,7 @@ class InputHistory:
         opens = isinstance(action, Click) and (action.button == "right" or on_menu)
         selected = self._here.all_selected and self._here.window == window
         kept = selected and isinstance(action, Click) and not text and bool(seen.elements)
-        here = self._here = _Here(window, all_selected=kept or _says("selects everything", texts), menu=opens)
+        here = self._here = _TargetState(window, all_selected=kept or _says("selects everything", texts), menu=opens)
         if _says("copies", texts):
             self._copied, self._copied_in = True, window
         if _says("saves", texts):

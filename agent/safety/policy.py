@@ -184,7 +184,7 @@ def _cannot_keep(blind: Sequence[Rule], situation: Situation) -> str:
     since = "now" if situation.lost else "on this desktop"
     names = [f"“{rule.name}”" for rule in blind[:3]]
     more = f" and {len(blind) - 3} more" if len(blind) > 3 else ""
-    return f"it is not known {since} {unknown}, which needs your eyes (rules {', '.join(names)}{more})"
+    return f"it is not known {since} {unknown}, so please check it yourself (rules {', '.join(names)}{more})"
 
 
 def scope_of(action: Action[DesktopPoint], situation: Situation, reasons: int = 1) -> tuple[Hashable, str]:

@@ -250,7 +250,7 @@ def _deeds(clause: Sequence[str], names: Sequence[str], *, english: bool) -> lis
 
 
 def _is_same_deed(caption: str, deed: str) -> bool:
-    """Whether a verb is a caption's. A longer ending may be a negation or a past tense: Turkish gönderme, göndermiş."""
+    """Whether a verb fits a caption. A longer ending may be a negation or a past tense: Turkish gönderme, göndermiş."""
     return _same(caption, deed) and not (deed.startswith(caption) and len(deed) > len(caption) + 1)
 
 

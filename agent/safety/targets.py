@@ -120,7 +120,7 @@ def is_page(place: Place | None) -> bool:
 
 
 def _is_document(place: Place | None) -> bool:
-    """Whether a window shows a document. Its title does not tell a place: "bank statement.ods" is no bank."""
+    """Whether a window shows a document. Its title is a file, not a place: "bank statement.ods" is no bank."""
     if place is None or place.dialog or is_page(place):
         return False
     return _is_of("programs with documents", place.app) and _is_of("titles of documents", place.title)

@@ -40,7 +40,7 @@ class SandboxSpec:
     keep: bool = False  # leave it running afterwards
     session: str = "xfce"  # one of `session_names`
     locale: str | None = None  # of its programs, such as "de_DE.UTF-8"; None for this process's locale
-    network: Network | None = None  # None: "host" if isolation is possible; "none" is an error if it is not
+    network: Network | None = None  # None: "host" if isolation is possible. "none" without isolation is an error
 
 
 class Sandbox:

@@ -21,13 +21,13 @@ from foundation.configs import load_config
 Network: TypeAlias = Literal["none", "host"]
 
 _INSTALL = "Install it: apt-get install --no-install-recommends bubblewrap"
-_ALLOW = "Have user namespaces allowed to you, or work on a machine that holds nothing of yours."
+_ALLOW = "Enable unprivileged user namespaces, or use a machine without personal files."
 #: Capabilities that programs started by root keep, to change their user and group.
 _CAPABILITIES_OF_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN")
 #: The uid and gid of root inside if it must be an ordinary user.
 _NOBODY = "1000"
 #: Timeout of one attempt in seconds; it normally takes 20 ms.
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 
 
 def why_not(network: Network, *, ordinary: bool = False) -> tuple[str, str] | None:
@@ -49,7 +49,7 @@ def _tried(network: Network, ordinary: bool) -> tuple[list[str], tuple[str, str]
         try:
             done = subprocess.run(
                 [*words, *_system(), "--", "true"],
-                capture_output=True, text=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL,
             )  # fmt: skip
         except (OSError, subprocess.SubprocessError) as error:
             return [], (f"bubblewrap cannot be run ({error}).", _INSTALL)

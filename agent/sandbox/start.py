@@ -103,7 +103,7 @@ def write_cookie(path: Path, number: int) -> None:
 
 #: On a smaller screen, dialogs of the common desktops do not fit.
 SMALLEST = Size(640, 480)
-#: 8K in both orientations: 236 MB for the display, and as much for each screenshot in memory.
+#: 8K in both orientations: 236 MB for the display, and another 236 MB for each screenshot in memory.
 LONGEST = 7680
 
 
@@ -120,7 +120,7 @@ Environ: TypeAlias = dict[str, str]
 _START_TIMEOUT = 60.0
 _POLL = 0.05
 #: Timeout in seconds for one command to a compositor.
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 _SHELL = DBusAddress("/org/gnome/Shell", "org.gnome.Shell", "org.gnome.Shell")
 #: Environment variables of a display.
 _DISPLAY = ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK")
@@ -371,7 +371,7 @@ def _told(environ: Environ, size: Size, colour: str) -> bool:
     """Configure sway's monitor, with this background (#rrggbb). Return whether sway accepted it."""
     output = f"output HEADLESS-1 resolution {size} position 0 0 scale 1 background {colour} solid_color"
     try:
-        return run_inside(("swaymsg", output), environ, _PATIENCE).returncode == 0
+        return run_inside(("swaymsg", output), environ, _TIMEOUT).returncode == 0
     except (OSError, subprocess.SubprocessError):
         return False
 
@@ -388,7 +388,7 @@ class Overview:
 
         A busy shell may close the overview but answer too late, so the call remembers what earlier calls saw.
         """
-        with suppress(BusError), Bus(self._environ, _PATIENCE) as bus:
+        with suppress(BusError), Bus(self._environ, _TIMEOUT) as bus:
             if not bus.property(_SHELL, "OverviewActive"):
                 return self._was_open
             self._was_open = True

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 #: Pixels of the largest foreign picture that is opened.
 _LARGEST = 50_000_000
-#: More threads than this were not measured.
+#: Maximum number of threads; more were not measured.
 _MOST_THREADS = 4
 #: Bytes that are worth a thread of their own: a quarter of a 1080p screen.
 _WORTH = 1_500_000
@@ -137,7 +137,7 @@ def _with_rows(pixels: Pixels, height: int) -> Pixels:
     centres = np.clip((np.arange(height) + 0.5) * before / height - 0.5, 0, before - 1)
     above = np.minimum(centres.astype(np.intp), before - 2)
     weights = np.round((centres - above) * (1 << _WEIGHT_BITS)).astype(np.int16)[:, None]
-    # Within a run, a result row blends the next two rows.
+    # Within a run, `above` grows by one from row to row.
     runs = [0, *(np.flatnonzero(np.diff(above) != 1) + 1).tolist(), height]
 
     def blend(first: int, last: int) -> None:

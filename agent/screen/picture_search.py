@@ -42,7 +42,7 @@ class Picture:
     """A small picture of a thing."""
 
     grays: "Grays"  # (height, width) of 0 to 255
-    tint: "Grays"  # how much more red, and more blue, than green it is in the mean
+    tint: "Grays"  # mean of red - green, and of blue - green
     across: float  # its pixels for each desktop unit
     down: float
 
@@ -144,7 +144,7 @@ def _grays(image: "Image") -> "Grays":
 
 
 def _tint(image: "Image") -> "Grays":
-    """Return how much more red, and more blue, than green an image is in the mean."""
+    """Return an image's mean of red - green, and of blue - green."""
     import numpy as np
 
     red, green, blue = np.asarray(image.convert("RGB"), dtype=np.float64).mean((0, 1))

@@ -30,7 +30,7 @@ from agent.tui.view import RunView
 from foundation.errors import ExitStatus
 from foundation.foreign_text import harmless, printable
 from foundation.printing import remark
-from foundation.stray_output import sitting_log
+from foundation.stray_output import session_log
 
 if TYPE_CHECKING:
     from agent.web.start import PageBeside
@@ -41,9 +41,9 @@ _PLACEHOLDER = "\U0010eeee"
 
 
 class Gate(LineFilter):
-    """The last filter before the terminal: no text that a widget draws can control it, hide or link.
+    """The last filter before the terminal: text of widgets cannot control it, be hidden or be a link.
 
-    Widgets escape foreign text with `foundation.foreign_text`. If one forgets that, or a library reads text as markup,
+    Widgets escape foreign text with `foundation.foreign_text`. If widgets do not, or a library reads text as markup,
     this filter replaces each such character by a placeholder, so that lines keep their width. Control sequences of
     libraries stay.
     """
@@ -255,7 +255,7 @@ def run_application(options: RunOptions) -> int:
         if view.bundle is not None:
             remark(f"recorded in {view.bundle}")
     if app.return_code and left is None and not stop.stopped:
-        remark(f"The application made a mistake itself. Please report it. The details are in {sitting_log()}.")
+        remark(f"The application made a mistake itself. Please report it. The details are in {session_log()}.")
         return ExitStatus.NOT_DONE
     if stop.stopped:
         return ExitStatus.STOPPED

@@ -1,4 +1,4 @@
-"""Makes a theme's words readable: a contrast of 4.5:1 (WCAG 2.2, 1.4.3) on every ground that words stand on."""
+"""Makes a theme's words readable: a contrast of 4.5:1 (WCAG 2.2, 1.4.3) on every background of text."""
 
 from textual.color import Color, ColorParseError
 
@@ -25,7 +25,7 @@ def contrast(one: Color, other: Color) -> float:
 
 
 def readable(variables: dict[str, str]) -> dict[str, str]:
-    """Return a theme's variables with words that differ enough from every ground; the terminal's own colours stay."""
+    """Return a theme's variables with text colours that are readable on every background; ANSI colours stay."""
     try:
         grounds = [Color.parse(variables[name]) for name in _GROUNDS]
     except (KeyError, ColorParseError):
@@ -45,7 +45,7 @@ def readable(variables: dict[str, str]) -> dict[str, str]:
 
 
 def most_different(ground: Color) -> Color:
-    """Return black or white, whichever differs more from a ground."""
+    """Return black or white, whichever contrasts more with a background."""
     return max((Color(0, 0, 0), Color(255, 255, 255)), key=lambda one: contrast(one, ground))
 
 

@@ -1,4 +1,4 @@
-"""A recorded run as a `RunView`: the same picture of a run, read from its bundle."""
+"""Makes a `RunView` of a recorded run, from its bundle."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,7 +58,7 @@ def view_of(bundle: Bundle) -> RunView:
 
 
 def row_of(step: StepRecord, bundle: Path | None, under_way: Mark | None = None, current: int = -1) -> Row:
-    """The row of a step. `under_way` is how it stands if it goes on, and `current` the index of its present action."""
+    """The row of a step. `under_way` is the mark of an unfinished step, `current` the index of its present action."""
     actions = step.each_action
     target, aim = actions[current].final_action, actions[current].aim.aim
     error = next((one.error for one in actions if one.error), None)
@@ -91,7 +91,7 @@ def row_of(step: StepRecord, bundle: Path | None, under_way: Mark | None = None,
 
 
 def _words(action: ActionRecord, under_way: Mark | None) -> str:
-    """The action in words; without its place while nobody has looked what is there."""
+    """The action in words; without its place until its target is known."""
     final = action.final_action
     if under_way and final is not None and action.fate == "broken off" and action.approval is None:
         return unplaced(final)

@@ -19,7 +19,7 @@ from foundation.foreign_text import harmless
 #: Sentences that every engine understands.
 EXAMPLES = ("open settings and enable dark mode", "open the text editor and type “hello”", "open the file manager")
 #: How many of the last runs are shown, and seconds that an endpoint has to answer.
-_RUNS, _PATIENCE = 3, 1.0
+_RUNS, _TIMEOUT = 3, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _answers(url: str) -> str:
         return ""
     with suppress(OSError, ValueError):
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        with socket.create_connection((parts.hostname, port), _PATIENCE):
+        with socket.create_connection((parts.hostname, port), _TIMEOUT):
             return "can be reached"
     return "cannot be reached"
 

@@ -4,7 +4,7 @@
   let { live } = JSON.parse($("data").textContent);
   const watch = live.watch, decides = live.decides;
   let shown = "", fetching = false, again = false, read = false;
-  // The line under the question is for what to do instead, or, after Change, for the action as it shall be.
+  // The line under the question takes another instruction or, after Change, the edited action.
   let changing = false;
 
   async function send(path, body) {
@@ -137,7 +137,7 @@
       $("told-now").textContent = new URL(watch, location.href).href;
     }
   });
-  // A browser has few connections to one host, so one of its tabs listens for all; when it is closed, another one does.
+  // A browser has few connections to one host, so one tab listens for all tabs. When it closes, another tab listens.
   // It connects anew by itself, also after a laptop was closed.
   const tabs = new BroadcastChannel("mai-agent");
   const heard = (news) => { if (news === "changed") refresh(); else if (!live.over) lost(); };

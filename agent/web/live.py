@@ -44,7 +44,7 @@ class Runs(Protocol):
 
     @property
     def run(self) -> Run | None:
-        """The run that was taken up last; None before the first."""
+        """The latest run; None before the first run."""
         ...
 
     @property

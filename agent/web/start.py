@@ -18,7 +18,7 @@ from foundation.printing import remark
 from foundation.stray_output import stray_output_kept
 
 #: Seconds for the server to end.
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 
 
 class PageBeside:
@@ -58,7 +58,7 @@ class PageBeside:
     def close(self) -> None:
         """Show on the page that the session is over, and end the server."""
         self._loop.call_soon_threadsafe(self._end)
-        self._thread.join(_PATIENCE)
+        self._thread.join(_TIMEOUT)
 
     def _end(self) -> None:
         self._live.over = True

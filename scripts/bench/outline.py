@@ -79,7 +79,7 @@ def measure(name: str, command: list[str], then: float | None, environ: dict[str
     silent = subprocess.DEVNULL
     program = subprocess.Popen(command, env=environ, stdout=silent, stderr=silent, start_new_session=True)
     shown = OneProgram(before)
-    elements = AtspiElements(partial(buses, session_bus(environ), shown.told_bus()), shown, monitors())
+    elements = AtspiElements(partial(buses, session_bus(environ), shown.announced_bus()), shown, monitors())
     try:
         deadline = time.monotonic() + 30
         times = Times()

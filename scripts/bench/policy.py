@@ -50,7 +50,7 @@ def measure(rounds: int, environ: dict[str, str], screen: Region) -> None:
     assert at is not None
     plain, masked = MssScreen(), MaskedScreen(MssScreen(), Reach(open_windows, frozenset({own.id})))
     shown = X11Windows()
-    elements = AtspiElements(partial(buses, session_bus(environ), shown.told_bus()), shown, [screen])
+    elements = AtspiElements(partial(buses, session_bus(environ), shown.announced_bus()), shown, [screen])
     around = DesktopSurroundings(masked, Launcher(environ, open_windows), Reach(open_windows), lambda: elements)
     policy = Policy.load("risky")
     steps = [(x, y) for x in range(40, at.width - 20, 130) for y in range(90, at.height - 20, 70)]

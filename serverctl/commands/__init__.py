@@ -10,15 +10,15 @@ COMMANDS = {
     "check": "the checklist of a server that goes into production, answered point by point",
     "logs": "a server's log",
     "down": "stop a server and everything it started",
-    "boot": "start the last server with the machine, or no longer",
+    "boot": "start the last server at boot, or stop doing so",
     "models": "the models on this machine: list, pull, rm",
     "doctor": "say what this machine has and lacks for serving",
     "diagnose": "explain a vLLM log: what failed, why, what to do",
-    "capabilities": "what a vLLM accepts, and what came or went since the one that plans know",
+    "capabilities": "the flags of a vLLM, and the differences from the release that plans know",
     "bench": "measure latency and throughput with screenshots",
     "tune": "read a server's own numbers and say what to change",
     "export": "systemd unit, compose file, Kubernetes manifest, script, notebook, Prometheus files",
-    "completion": "print what completes commands in a shell, or the man page",
+    "completion": "print a shell completion script, or the man page",
     "batch": "many screenshots and instructions from a file, answers into a file",
 }
 

@@ -20,7 +20,7 @@ def foreign_endpoint(options: argparse.Namespace) -> Endpoint:
 
 
 def add_target(parser: argparse.ArgumentParser, model: bool = True) -> None:
-    """--endpoint and --api-key, and --model."""
+    """Add the options --endpoint, --api-key and --model."""
     group = parser.add_argument_group("server (default: the one that `mai-server up` started)").add_argument
     group("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example 127.0.0.1:8000")
     group("--api-key", "--key", metavar="KEY", help=f"its key (better: in the variable {KEY_VARIABLE})")

@@ -255,14 +255,14 @@ def _read_json(path: Path) -> Mapping[str, Any]:
         return read_object(Place(path.parent), path.name)
     except OSError as error:
         what = f"{path} cannot be read: {error.strerror}."
-        raise EnvironmentLacksError(what, "Is it yours, and its disk there?") from error
+        raise EnvironmentLacksError(what, "Check its permissions and disk.") from error
     except BrokenFileError as error:
         what = f"{path} cannot be read: it {error.what}."
         raise EnvironmentLacksError(what, "Download it again, or mend it.") from error
 
 
 #: Timeout for the check whether the hub is reachable, seconds.
-_HUB_PATIENCE = 5.0
+_HUB_TIMEOUT = 5.0
 
 
 def hub_is_off() -> bool:
@@ -282,7 +282,7 @@ def look_for_hub(repo: str) -> None:
     if hub_is_off():
         return  # the client itself fails at once
     try:
-        get_session().head(constants.ENDPOINT, timeout=_HUB_PATIENCE)
+        get_session().head(constants.ENDPOINT, timeout=_HUB_TIMEOUT)
     except Exception as error:
         raise _unreachable(repo) from error
 

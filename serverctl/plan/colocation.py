@@ -111,7 +111,7 @@ def _sharing(
     free = Group((card,)).free_share
     limit = min(_SHARE_WITH_DISPLAY if card.display else _SHARE, 1.0 if free is None else free)
     fitting = [_by_share(one, goal, limit, make) for goal in goals]
-    best = max(_ways(fitting, limit + 1e-9), key=_goodness, default=None)
+    best = max(_ways(fitting, limit + 1e-9), key=_plan_quality, default=None)
     if best is not None:
         return tuple(each.part for each in best)
     need = " and ".join(
@@ -157,7 +157,7 @@ def _by_share(hardware: Hardware, goal: Goal, limit: float, make: MakePlan) -> l
     return found
 
 
-def _goodness(way: Sequence[_Share]) -> tuple[list[float], float, float]:
+def _plan_quality(way: Sequence[_Share]) -> tuple[list[float], float, float]:
     """Sort key: the room of the tightest model, then of the next; then equal shares, then the larger sum of shares."""
     shares = [each.share for each in way]
     return sorted(each.room for each in way), min(shares), sum(shares)

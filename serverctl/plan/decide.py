@@ -62,7 +62,7 @@ def _not_larger(kinds: list[Group], inputs: PlanInputs) -> tuple[Model, ...]:
 
 
 def _first_whole(models: Iterable[Model], kinds: list[Group], inputs: PlanInputs) -> Plan:
-    """Plan with the first model that holds all its screenshots: it is the better agent than one that barely fits.
+    """Plan with the first model that holds all its screenshots: a model that barely fits is a worse agent.
 
     Without such a model, return the first plan that works. Raises the first model's CannotPlanError if none works.
     """

@@ -136,7 +136,7 @@ class Draft:
             self.decide("spec_method", "mtp", text, "configs/models")
             if self.values["spec_method"] == "mtp":
                 # The same layer predicts every further token, and its accuracy drops each time.
-                self.decide("spec_tokens", 2, "the head is asked twice", source)
+                self.decide("spec_tokens", 2, "the head guesses two tokens", source)
         method = self.values.get("spec_method")
         if method in ("ngram", "ngram_gpu", "draft_model"):
             self.decide("spec_tokens", 4, "vLLM asks for a number here", source)

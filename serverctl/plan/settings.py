@@ -64,14 +64,14 @@ class Settings:
     data_parallel_size: int | None = _knob("int", "engines behind one port", 1, 64)
     mm_encoder_tp_mode: str | None = _knob("text", "how the vision tower is shared", choices=("weights", "data"))
     attention_backend: str | None = _knob("text", "attention kernels: FLASH_ATTN, FLASHINFER, TRITON_ATTN")
-    reasoning_parser: str | None = _knob("text", "how thoughts are told from the answer: qwen3, deepseek_r1")
+    reasoning_parser: str | None = _knob("text", "parser of thoughts in answers: qwen3, deepseek_r1")
     spec_method: str | None = _knob(
         "text", "speculative decoding: how tokens are guessed",
         choices=("ngram", "ngram_gpu", "suffix", "mtp", "draft_model", "eagle", "eagle3"),
     )  # fmt: skip
     spec_model: str | None = _knob("text", "the model that guesses (draft_model, eagle, eagle3)")
     spec_tokens: int | None = _knob("int", "tokens guessed at a time", 1, 32)
-    enable_prefix_caching: bool | None = _knob("switch", "compute what prompts begin with alike once (vLLM's default)")
+    enable_prefix_caching: bool | None = _knob("switch", "reuse the cache of equal prompt prefixes (vLLM's default)")
     mm_processor_cache_gb: float | None = _knob("float", "memory for processed images, GiB", 0, 512)
     renderer_num_workers: int | None = _knob("int", "threads that prepare images and text (vLLM's default: 1)", 1, 64)
     cpu_offload_gb: float | None = _knob("float", "weights kept in main memory, GiB a card: slow", 0, 1024)

@@ -20,8 +20,8 @@ _REFUSED = {
     "--served-model-name": "use --name-as of `mai-server up`",
     "--model": "use --model of mai-server",
     "--uds": "the controller talks to a port",
-    "--ssl-keyfile": "on loopback nobody listens in; a reverse proxy before it speaks https to others",
-    "--ssl-certfile": "on loopback nobody listens in; a reverse proxy before it speaks https to others",
+    "--ssl-keyfile": "loopback needs no TLS; for other machines, put a reverse proxy in front",
+    "--ssl-certfile": "loopback needs no TLS; for other machines, put a reverse proxy in front",
     "--grpc": "its requests would pass without the key",
     "--headless": "use `mai-server export multi-node`",
 }

@@ -164,7 +164,7 @@ def cannot_write(path: Path, error: OSError) -> EnvironmentLacksError:
     if is_full(error):
         return full_disk(path)
     what = f"{error.filename or path} cannot be written: {error.strerror or error}."
-    return EnvironmentLacksError(what, "Is the folder yours, and its disk there? MAI_SERVER_STATE names another.")
+    return EnvironmentLacksError(what, "Check its permissions and disk. MAI_SERVER_STATE names another.")
 
 
 def full_disk(path: Path) -> EnvironmentLacksError:

@@ -26,7 +26,7 @@ from foundation.processes import signals_raise
 from serverctl.paths import free_disk_gib, state_root
 from serverctl.vllm.builds import MARK, Build, environment_folder, python_of, read_mark
 from serverctl.vllm.capabilities import ask_parser
-from serverctl.vllm.packages import Filling, Progress, Report, lock_of
+from serverctl.vllm.packages import EnvironmentInstaller, Progress, Report, lock_of
 
 #: The first vLLM that serves MAI-UI (its README).
 _LEAST_FOR_MAI_UI = (0, 11)
@@ -91,7 +91,7 @@ def install(
         log.write_text("", encoding="utf-8")
         try:
             check_space(folder, build)
-            Filling(folder, build, interpreter, report, log).run()
+            EnvironmentInstaller(folder, build, interpreter, report, log).run()
             report(Progress("checking that it works"))
             versions = check(python_of(folder), build)
             document = {"ready": True, "build": build.name, "version": build.version, "versions": versions}
@@ -214,7 +214,7 @@ def _only_one(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise MaiError("Another `mai-server install` is at work there.", "Wait for it.") from None
+            raise MaiError("Another `mai-server install` is running there.", "Wait for it.") from None
         yield
     finally:
         os.close(lock)

@@ -39,7 +39,7 @@ Report = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class EnvironmentInstaller:
     """Creates one environment and installs a build into it. Temporary files of pip and uv are in its folder `.work`."""
 
     _folder: Path  # of the environment; must not exist

@@ -31,7 +31,7 @@ async def test_an_argument_that_no_tool_knows_is_refused() -> None:
     server = build_server(DesktopTools({}))
     assert all(tool.input_schema["additionalProperties"] is False for tool in await server.list_tools())
     with pytest.raises(
-        ToolError, match=r"act cannot be called so: windw: .*action, target, role, window, text"
+        ToolError, match=r"act cannot be called this way: windw: .*action, target, role, window, text"
     ) as refused:
         await server.call_tool("act", {"action": "click", "target": "OK", "windw": "Save As"})
     assert "http" not in str(refused.value)

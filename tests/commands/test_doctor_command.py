@@ -109,7 +109,7 @@ def test_a_black_capture_ends_the_doctor_with_3(
         return Frame(Image.new("RGB", frame.image.size), frame.viewport, frame.taken_at)
 
     monkeypatch.setattr(MssScreen, "grab", black)
-    monkeypatch.setattr(seeing, "PATIENCE", 1.0)
+    monkeypatch.setattr(seeing, "TIMEOUT", 1.0)
     ran = mai("doctor", "--try")
     assert ran.status == 3
     assert "MISSING capture: the capture is empty: every pixel is black" in ran.out

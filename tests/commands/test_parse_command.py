@@ -148,7 +148,7 @@ def test_an_answer_that_names_an_element_is_mapped_to_its_centre() -> None:
     (action,) = parse_line(json.dumps({**told, "elements": elements}).encode(), family, grounding=False)["actions"]
     assert action["point"] == [130.0, 220.0]
     missing = parse_line(json.dumps(told).encode(), family, grounding=False)
-    assert "no elements were told" in missing["error"]["message"]
+    assert "the request listed no elements" in missing["error"]["message"]
     for elements in (5, [5], [{}], [{"id": 7}], [{"id": 7, "box": [1, 2]}], [{"id": 7, "box": [10**400, 2, 3, 4]}]):
         wrong = parse_line(json.dumps({**told, "elements": elements}).encode(), family, grounding=False)
         assert wrong["error"]["kind"] == "bad_request"

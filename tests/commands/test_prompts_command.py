@@ -156,7 +156,7 @@ def test_without_a_network_it_is_said(
     repository.close()
     ran = mai("prompts", "fetch", "mai-ui")
     assert ran.status == ExitStatus.ENVIRONMENT
-    assert "cannot be had" in ran.err
+    assert "cannot be fetched" in ran.err
     assert messages(mai, "mai-ui")
 
 

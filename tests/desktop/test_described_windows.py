@@ -146,14 +146,14 @@ def test_a_window_is_brought_to_the_front_by_its_number_alone(bus: dict[str, str
 
 
 def test_a_kwin_that_tells_nothing_is_one_sentence(bus: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.desktop.portal.windows._PATIENCE", 0.3)
+    monkeypatch.setattr("agent.desktop.portal.windows._TIMEOUT", 0.3)
     kwin, windows = told_by_kwin(bus, None)
     with closing(kwin), pytest.raises(EnvironmentLacksError, match=r"tells no more of its windows \(KWin told nothing"):
         windows.windows()
 
 
 def test_nobody_but_kwin_is_believed(bus: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.desktop.portal.windows._PATIENCE", 1.0)
+    monkeypatch.setattr("agent.desktop.portal.windows._TIMEOUT", 1.0)
     kwin, windows = told_by_kwin(bus, None)
     liar, ends = open_dbus_connection(bus["DBUS_SESSION_BUS_ADDRESS"]), threading.Event()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.actions import OpenApp
-from agent.desktop.apps.files import find_file, is_path, may_start_something, told_from
+from agent.desktop.apps.files import find_file, is_path, may_start_something, shown_path
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.apps.linux import chosen_for, types_of
 from agent.desktop.protocol.desktop import Opens
@@ -172,9 +172,9 @@ def launcher(home, tmp_path, monkeypatch):
 
 
 def test_a_path_is_told_from_the_home_where_it_is_in_it(home):
-    assert told_from(home, home) == "~"
-    assert told_from(home, home / "Dokumente/report.txt") == "~/Dokumente/report.txt"
-    assert told_from(home, home.parent / "homely/x") == f"{home.parent}/homely/x"
+    assert shown_path(home, home) == "~"
+    assert shown_path(home, home / "Dokumente/report.txt") == "~/Dokumente/report.txt"
+    assert shown_path(home, home.parent / "homely/x") == f"{home.parent}/homely/x"
 
 
 def test_a_file_is_opened_with_the_application_for_it(launcher, home, tmp_path):

@@ -17,7 +17,7 @@ from agent.desktop.apps.launcher import Launcher
 from agent.desktop.guard.hand import GuardedHand
 from agent.desktop.guard.own_windows import Own, find_own, serve_page
 from agent.desktop.guard.reach import MaskedScreen, Reach
-from agent.desktop.input.hand import InputHand, RecordingHand
+from agent.desktop.input.hand import DryRunHand, InputHand
 from agent.desktop.portable import MssScreen
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.desktop import X11Desktop, X11Input
@@ -184,7 +184,7 @@ def test_a_browser_that_shows_our_page_is_out_of_sight_and_reach(desk):
     wait_for(lambda: mark in desk.windows.window(browser.id).title)
     assert colours(masked.grab().image, inside(desk.windows.region(browser.id))) == {GREY}
     with pytest.raises(ActionFailedError):
-        GuardedHand(RecordingHand(), reach).perform(click)
+        GuardedHand(DryRunHand(), reach).perform(click)
     assert not Reach(open_windows).owns(desk.windows.window(browser.id)), "a sandbox has no page of ours"
 
 
@@ -219,7 +219,7 @@ def test_our_window_is_followed_when_it_moves(desk, terminal):
 
 @pytest.fixture
 def guarded(terminal):
-    hand = GuardedHand(RecordingHand(), Reach(open_windows, frozenset({terminal.id})))
+    hand = GuardedHand(DryRunHand(), Reach(open_windows, frozenset({terminal.id})))
     yield hand
     hand.close()
 

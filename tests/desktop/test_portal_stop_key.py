@@ -70,7 +70,7 @@ def test_a_question_that_nobody_answers_holds_the_run_up_for_a_limited_time(
 
 def test_without_a_portal_there_is_no_stop_key(environ: dict[str, str]) -> None:
     assert not has_shortcuts(environ) and not has_shortcuts({})
-    assert "cannot be had" in PortalStopKey(environ, StopSwitch(), "ctrl+k").remark
+    assert "is not available" in PortalStopKey(environ, StopSwitch(), "ctrl+k").remark
 
 
 def test_a_portal_with_shortcuts_is_known(environ: dict[str, str], portal: FakePortal) -> None:

@@ -37,8 +37,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 @pytest.fixture
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seeing, "PATIENCE", 1.5)
-    monkeypatch.setattr(window, "PATIENCE", 1.5)
+    monkeypatch.setattr(seeing, "TIMEOUT", 1.5)
+    monkeypatch.setattr(window, "TIMEOUT", 1.5)
 
 
 class Changed:
@@ -117,7 +117,7 @@ def test_a_scale_that_is_not_understood_is_told(bench: Bench) -> None:
 
     found = tried(bench, screen=lambda desktop: Seen(desktop.screen, doubled))
     assert found["capture"].ok is False
-    assert "640x480 is seen as one of 320x240" in found["capture"].detail
+    assert "640x480 appears as 320x240" in found["capture"].detail
 
 
 @pytest.mark.e2e

@@ -187,7 +187,7 @@ def test_an_entry_that_is_named_like_our_window_takes_no_click():
     named = Element(1, "toggle button", "mai-agent", Region(250, 980, 100, 20), frozenset())
     for button in ("left", "right"):
         click = replace(ON_BAR, button=button)
-        with pytest.raises(ActionFailedError, match="entry of mai-agent's own window"):
+        with pytest.raises(ActionFailedError, match="taskbar entry of mai-agent's own window"):
             hand(desk, frozenset({TERMINAL.id}), hit=Hit(click, (named,))).perform(click)
     assert desk.done == []
     other = replace(named, name="notes.txt")

@@ -11,7 +11,7 @@ from agent.core.geometry import DesktopPoint
 from agent.desktop.guard.hand import GuardedHand
 from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.targets import Meant, sight
-from agent.desktop.input.hand import RecordingHand
+from agent.desktop.input.hand import DryRunHand
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.windows import X11Windows, open_windows
@@ -32,7 +32,7 @@ class Desk:
         region = self.windows.region(self.editor.id)
         self.middle = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
         seen = sight(self.windows, Reach(open_windows))
-        self.hand = GuardedHand(RecordingHand(), Reach(open_windows), lambda: Meant(seen=seen))
+        self.hand = GuardedHand(DryRunHand(), Reach(open_windows), lambda: Meant(seen=seen))
 
     def said(self, action):
         try:

@@ -83,7 +83,7 @@ def test_a_file_that_did_not_come_is_told() -> None:
 
 
 def test_a_compositor_that_reads_nothing_holds_nobody_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "_PATIENCE", 0.2)
+    monkeypatch.setattr(wire, "_TIMEOUT", 0.2)
     connection = Connection(serve(GREETING))
     began = time.monotonic()
     with pytest.raises(EnvironmentLacksError):
@@ -94,7 +94,7 @@ def test_a_compositor_that_reads_nothing_holds_nobody_up(serve: Serve, monkeypat
 
 
 def test_a_large_clipboard_is_read_within_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "_PATIENCE", 2.0)  # on a busy machine; it takes 0.2
+    monkeypatch.setattr(selection, "_TIMEOUT", 2.0)  # on a busy machine; it takes 0.2
     data = os.urandom(1 << 20) * 32
     reading, writing = os.pipe()
     threading.Thread(target=write_all, args=(writing, data), daemon=True).start()
@@ -111,7 +111,7 @@ def test_who_hands_nothing_over_is_given_up() -> None:
 
 
 def test_who_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "_PATIENCE", 0.1)
+    monkeypatch.setattr(selection, "_TIMEOUT", 0.1)
     reading, writing = os.pipe()
     began = time.monotonic()
     write_all(writing, bytes(1 << 20))
@@ -220,7 +220,7 @@ def test_a_clipboard_that_no_program_is_told_of_is_said_to_be_that(tmp_path: Pat
     with FakeCompositor(tmp_path) as compositor:
         watch = ClipboardWatch(WlrootsClipboard(compositor.path))
         watch.begin()
-        assert watch.remark == "The clipboard is not watched: this desktop tells no program what it holds."
+        assert watch.remark == "The clipboard is not watched: this desktop lets no program read it."
         assert watch.changes() == []
 
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(180)]
 MODEL = {"id": "tiny-instruct-2b", "object": "model", "owned_by": "other"}
 LINE = re.compile(r'^(\d+) ([a-z ]+?)(?: "(.*?)")?(?: \([^)]*\))?(?: = ".*")?(?: \[[^\]]*\])? @ \d+,\d+$', re.MULTILINE)
 #: Looking again until something is there is no loop; a program that never comes is.
-PATIENCE = 12
+TIMEOUT = 12
 
 
 class TextModel:
@@ -43,7 +43,7 @@ class TextModel:
             number = self._find(what, texts(body, "user")[-1])
             if number is None:
                 self._waited += 1
-                assert self._waited < PATIENCE, f"{what} is not in {texts(body, 'user')[-1]}"
+                assert self._waited < TIMEOUT, f"{what} is not in {texts(body, 'user')[-1]}"
                 return {"thought": f"{what} is not there yet.", "action": "wait", "seconds": 1}
             place = {"element": number}
         self._steps.pop(0)

@@ -8,13 +8,13 @@ from PIL import Image
 
 from agent.core.actions import Click
 from agent.core.geometry import DesktopPoint, Region, Size
-from agent.evals.making import Stage, Wishes, make
+from agent.evals.making import BenchmarkOptions, Stage, make
 from agent.evals.samples import read_benchmark
 from agent.sandbox.desktop import Sandbox
 from foundation.errors import UsageError
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(400)]
-WISHES = Wishes(10, 1, (Size(1024, 768),), ("light", "dark"), ("de_DE",))
+WISHES = BenchmarkOptions(10, 1, (Size(1024, 768),), ("light", "dark"), ("de_DE",))
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def test_a_click_anywhere_in_a_box_reaches_what_is_asked_for(sandbox: Sandbox) -
 
 def test_what_cannot_be_made_is_said_before_a_desktop_starts(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no words for instructions in fi_FI"):
-        make(tmp_path / "new", Wishes(1, 1, (Size(1024, 768),), ("light",), ("fi_FI",)), lambda _: None)
+        make(tmp_path / "new", BenchmarkOptions(1, 1, (Size(1024, 768),), ("light",), ("fi_FI",)), lambda _: None)
     (tmp_path / "old" / "images").mkdir(parents=True)
     with pytest.raises(UsageError, match="old holds pictures already"):
         make(tmp_path / "old", WISHES, lambda _: None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.evals.tasks.judge import State, judge
-from agent.evals.tasks.looker import Looker
+from agent.evals.tasks.looker import StateReader
 from agent.evals.tasks.osworld_json import NotCarriedError, read_osworld_task
 from agent.evals.tasks.task_files import read_eval_tasks
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
@@ -115,7 +115,7 @@ def test_a_task_is_prepared_and_judged_on_a_throw_away_desktop(tmp_path: Path) -
     before = dict(os.environ)
     desktop = start_sandbox(SandboxSpec(session="bare"))
     try:
-        looker = Looker(desktop, task)
+        looker = StateReader(desktop, task)
         for command in task.setup:
             looker.prepare(command)
         prepared = looker.state()

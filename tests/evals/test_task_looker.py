@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.evals.tasks.judge import State, judge, lacking
-from agent.evals.tasks.looker import Looker
+from agent.evals.tasks.looker import StateReader
 from agent.evals.tasks.task import EvalTask
 from agent.evals.tasks.work import by_hand
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
@@ -30,7 +30,7 @@ def desktop() -> Iterator[Sandbox]:
     os.environ.update(before)
 
 
-def settled(looker: Looker) -> State:
+def settled(looker: StateReader) -> State:
     """The state once Mousepad is there and has written what it writes at its start."""
     deadline, last = time.monotonic() + 40, None
     while (now := looker.state()) != last or not now.windows:
@@ -54,7 +54,7 @@ def settled(looker: Looker) -> State:
 )
 def test_what_is_expected_is_read_from_the_desktop(desktop: Sandbox, expect: Any, hand: list[str]) -> None:
     task = EvalTask.model_validate({"id": "a", "say": "b", "class": "c", "expect": expect, "by_hand": hand})
-    looker = Looker(desktop, task)
+    looker = StateReader(desktop, task)
     before = settled(looker)
     assert lacking(task, before), "left out: it is missed"
     for command in by_hand(task, before):
@@ -74,7 +74,7 @@ def test_what_is_expected_is_read_from_the_desktop(desktop: Sandbox, expect: Any
 
 
 def test_what_prepares_a_task_must_succeed(desktop: Sandbox) -> None:
-    looker = Looker(desktop, EvalTask.model_validate({"id": "a", "say": "b", "class": "c", "expect": {}}))
+    looker = StateReader(desktop, EvalTask.model_validate({"id": "a", "say": "b", "class": "c", "expect": {}}))
     looker.prepare("touch ~/made.txt")
     assert (looker.home / "made.txt").exists()
     with pytest.raises(EnvironmentLacksError, match="'echo oh >&2; exit 3' gave status 3; oh"):
@@ -84,7 +84,7 @@ def test_what_prepares_a_task_must_succeed(desktop: Sandbox) -> None:
 def test_a_state_that_cannot_be_read_is_no_state(desktop: Sandbox) -> None:
     task = EvalTask.model_validate({"id": "a", "say": "b", "class": "c", "expect": {"clipboard": "x"}})
 
-    class Hung(Looker):
+    class Hung(StateReader):
         def run(self, *command: str, timeout: float = 20) -> str:
             return super().run(*command, timeout=0.01)
 

@@ -245,7 +245,7 @@ def test_every_end_of_a_run_becomes_a_result(tasks_file: Any, fleet: Any) -> Non
     }  # fmt: skip
     fine = found["fine0"]
     assert (fine["verified"], fine["steps"], fine["tokens"], fine["bundle"]) == (True, 2, 120, "runs/fine")
-    assert found["crash3"]["message"] == "The run was ended by signal 9. It said last: Segmentation fault"
+    assert found["crash3"]["message"] == "The run was ended by signal 9. Its last message: Segmentation fault"
     assert all({"--sandbox", "--json", "--max-steps=7"} <= set(words) for _, _, words in begun(path))
     assert out.splitlines()[-1].startswith("6 tasks: 2 failed, 2 crashed, 1 done, 1 gave up")
     for leaked in psutil.process_iter():  # what the leaking run left

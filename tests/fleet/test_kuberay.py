@@ -51,7 +51,7 @@ def test_its_workers_have_room_for_all_desktops_and_its_head_for_none(
 def test_a_server_that_the_pods_cannot_reach_is_refused(tmp_path, capsys) -> None:
     loopback = '{"id": "a", "instruction": "x", "engine": "endpoint", "endpoint": "127.0.0.1:8000"}'
     for words, lines in (([], None), (["--endpoint=localhost:8000"], None), (["--engine=literal"], loopback)):
-        with pytest.raises(UsageError, match=r"does not start a server|is each pod itself"):
+        with pytest.raises(UsageError, match=r"does not start a server|is the pod itself"):
             manifest(tmp_path, capsys, *words, lines=lines)
 
 

@@ -53,7 +53,7 @@ def test_the_status_of_a_subcommand_is_the_programs(run: Run) -> None:
         (
             PermissionError(errno.EACCES, "Permission denied", "/x/y"),
             ExitStatus.ENVIRONMENT,
-            "/x/y cannot be written (Permission denied). Is",
+            "/x/y cannot be written (Permission denied). Check its",
         ),
         (
             FileNotFoundError(errno.ENOENT, "No such file", "/x/y"),

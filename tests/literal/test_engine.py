@@ -850,7 +850,7 @@ def test_a_dialog_listed_in_the_settings_is_opened_by_itself(engine):
 def test_what_is_not_installed_is_said_so(engine):
     missing = Note("failed", "no installed application, file or folder is called 'GIMP'; similar names: Vim, Display")
     replies = follow(engine, "open GIMP", screen(), screen(), notes=missing)
-    assert replies[-1].arguments["text"] == "“GIMP” is not installed, and no file or folder of yours is called so."
+    assert replies[-1].arguments["text"] == "“GIMP” is not installed, and you have no file or folder of that name."
 
 
 def test_a_switch_that_is_only_called_enabled_stands_for_its_page(engine):

@@ -207,7 +207,7 @@ def test_what_has_a_role_and_no_name_needs_both_its_role_and_its_picture():
     assert call_of(first) == {"action": "click", "coordinate": [330, 450]}
     replies = follow(screen(other, picture=picture), parts=[ring("push button")], stays=True)
     assert set(actions(replies)) <= {"wait", "terminate"}
-    assert "the push button that looks as recorded in “Settings” is not to be seen" in said(replies)
+    assert "the push button that looks as recorded in “Settings” is not visible" in said(replies)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_of_what_looks_alike_the_one_at_the_name_is_meant(label, rings, clicked)
 @pytest.mark.parametrize(
     ("places", "why"),
     [
-        ((), "looks as recorded in “Settings” is not to be seen"),
+        ((), "looks as recorded in “Settings” is not visible"),
         (((300, 450), (500, 300)), "2 things are the thing that looks as recorded"),
     ],
 )  # fmt: skip
@@ -390,7 +390,7 @@ def test_what_a_number_field_does_not_take_is_not_typed(text, why):
 def test_a_setting_that_became_something_else_is_told():
     other = [setting(THEME.what, "Dark", "Light")]
     replies = follow(screen(save()), screen(save(), changes=other), expected=[THEME], stays=True)
-    assert "this changed otherwise: setting xfconf xsettings /Net/ThemeName: Dark -> Light" in said(replies)
+    assert "this changed differently: setting xfconf xsettings /Net/ThemeName: Dark -> Light" in said(replies)
     assert "unless it was so before" not in said(replies)
 
 

@@ -254,7 +254,7 @@ def test_a_folder_of_another_name_that_came_instead_is_told():
     untitled = file_change("Untitled Folder", None, "a folder")
     replies = follow("create a folder called Invoices", folder(), *[folder(changes=[untitled])] * 9)
     assert ending(replies[-1])[0] != "success"
-    assert "“Untitled Folder” came instead, and is still there" in str(replies[-1].arguments)
+    assert "“Untitled Folder” appeared instead, and is still there" in str(replies[-1].arguments)
 
 
 def test_what_the_file_manager_says_against_a_name_ends_it_soon_and_is_told():

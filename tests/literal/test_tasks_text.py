@@ -61,7 +61,7 @@ def test_a_question_whether_to_replace_a_file_is_not_answered():
     replies = follow(WRITE, page(""), page("milk and eggs"), *NAMED, *[asks] * 4, chooser("a.txt"), *[page("x")] * 4)
     assert done(replies)[-3:-1] == ["escape", "escape"]
     assert ending(replies[-1])[0] == "fail"
-    assert "replace none" in replies[-1].arguments["text"]
+    assert "replace no file" in replies[-1].arguments["text"]
 
 
 def test_what_is_written_on_a_page_already_stays():

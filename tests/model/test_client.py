@@ -404,7 +404,7 @@ async def test_a_packed_answer_is_not_unpacked() -> None:
         exchange.chunk(bomb)
         exchange.end_stream()
 
-    with FakeEndpoint([answer] * 3) as endpoint, pytest.raises(ModelError, match="packs its answers"):
+    with FakeEndpoint([answer] * 3) as endpoint, pytest.raises(ModelError, match="compresses its answers"):
         await ask(client_of(endpoint))
     sent = {name.lower(): value for name, value in endpoint.headers[0].items()}
     assert sent["accept-encoding"] == "identity"

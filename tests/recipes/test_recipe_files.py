@@ -80,7 +80,7 @@ def test_what_is_written_reads_the_same():
         ("name: Save, role: push button, ", "", "line 11, step 6: a target needs a name"),
         ("role: push button, in", "role: pushbuton, in", "line 11, step 6: there is no role 'pushbuton'"),
         ("wait: 1.5", "wait: long", "line 15, step 10: wait cannot be 'long'"),
-        ("becomes: written", "becomes: new", "line 18: a file becomes written or gone"),
+        ("becomes: written", "becomes: new", "line 18: `becomes` must be written or gone"),
         ("- open: mousepad\n", "- open: mousepad\n  open: thunar\n", "line 7: 'open' occurs twice"),
         ("  title: Bread", "  title: Bread\n  other: x", r"line 1: no step uses the parameter {other}"),
         ("  title: Bread", "  title: {secret: true, default: x}", "line 4: a secret has no default"),

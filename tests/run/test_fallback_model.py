@@ -169,7 +169,7 @@ async def test_the_record_says_who_decided_what(tmp_path: Path) -> None:
     assert [step.by for step in steps] == ["actor", "actor", "relief", "actor"]
     assert [one.words for one in steps[2].before] == ["MAI-UI-8B at 127.0.0.1 takes over for 1 step: it gives up"]
     assert [one.words for one in steps[3].before] == ["handed back: its steps are used up"]
-    assert steps[2].how == ["decided by the relief"]
+    assert steps[2].how == ["decided by the fallback model"]
 
 
 async def test_a_run_of_two_models_replays_each_step_in_its_own_family(tmp_path: Path) -> None:
@@ -203,8 +203,8 @@ async def test_a_person_reads_who_takes_over_and_who_decided(tmp_path: Path) -> 
     for words in (taken, back):
         assert words in lines
         assert words in rows
-    assert lines.index(taken) < lines.index("  decided by the relief") < lines.index(back)
-    assert "decided by the relief" in view.rows[rows.index(taken) + 1].found
+    assert lines.index(taken) < lines.index("  decided by the fallback model") < lines.index(back)
+    assert "decided by the fallback model" in view.rows[rows.index(taken) + 1].found
     assert any(row.startswith("may MAI-UI-8B at models.example take over") for row in rows)
 
 

@@ -23,7 +23,7 @@ from agent.core.actions import (
     VisitPage,
 )
 from agent.core.geometry import DesktopPoint
-from agent.desktop.input.hand import RecordingHand
+from agent.desktop.input.hand import DryRunHand
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import Acted, ApprovalAsked, Event, Observed, RunFinished
 from agent.run.loop import held_keys as holding
@@ -186,7 +186,7 @@ async def test_what_names_no_point_is_judged_and_done_where_the_pointer_is(
     click = act("left_click").replace("mobile_use", "computer_use")
     script = [wheel(), act("mouse_move", coordinate=[500, 500]), wheel(), click, DONE]
     around, settings = FakeSurroundings(pointer=pointer), {"dry_run": dry_run}
-    hand = {"hand": RecordingHand()} if dry_run else {}
+    hand = {"hand": DryRunHand()} if dry_run else {}
     options = {"family": "qwen3-vl", "approve": "risky", "surroundings": around, "settings": settings, **hand}
     events, _ = await run_on(script, **options)
     told = [event.target for event in every(events, Acted)]

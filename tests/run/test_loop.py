@@ -13,7 +13,7 @@ from stubs.two_models import go
 from agent.core.actions import Action, CallTool, Click, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.notes import Note, NoteKind, read_notes
-from agent.desktop.input.hand import RecordingHand
+from agent.desktop.input.hand import DryRunHand
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import (
     Acted,
@@ -285,7 +285,7 @@ async def test_the_budget_of_tokens_ends_the_run() -> None:
 async def test_a_dry_run_goes_the_whole_way_and_touches_nothing() -> None:
     events, desk = await run(
         [CLICK, act("key", keys="alt+f4"), DONE],
-        hand=RecordingHand(), approve="ask", settings={"dry_run": True},
+        hand=DryRunHand(), approve="ask", settings={"dry_run": True},
     )  # fmt: skip
     acted = every(events, Acted)
     assert [(event.executed, event.dry_run) for event in acted] == [(False, True), (False, True)]
@@ -479,7 +479,7 @@ async def test_a_tool_that_was_refused_fails_or_is_called_in_a_dry_run_gives_no_
     events, _ = await run([CALL, DONE], approve="risky", person=person, tools=tools)
     assert tools.called == []
     assert notes(events)[0] == str(Note("refused"))
-    events, _ = await run([CALL, DONE], tools=tools, hand=RecordingHand(), settings={"dry_run": True})
+    events, _ = await run([CALL, DONE], tools=tools, hand=DryRunHand(), settings={"dry_run": True})
     assert tools.called == []
     assert every(events, Acted)[0].dry_run
     events, _ = await run([CALL.replace("Rome", "Rom"), DONE], tools=tools)

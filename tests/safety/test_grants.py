@@ -85,7 +85,7 @@ def test_what_has_no_place_or_weighs_too_much_can_only_be_allowed_once(
 def test_a_yes_for_the_rest_of_the_run_covers_the_same_reason_at_the_same_place_and_nothing_else() -> None:
     grants = Grants()
     grants.add(question(Click(POINT), at("Delete", SHOP)))
-    later = Place("Firefox", "Wishes", window=2, site="shop.example")
+    later = Place("Firefox", "BenchmarkOptions", window=2, site="shop.example")
     assert grants.allow(question(Click(POINT, "right"), at("Remove this item", later)))
     for place in (
         Place("Firefox", "Cart", window=1, site="shop.example.evil.example"),

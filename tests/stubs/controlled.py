@@ -24,7 +24,7 @@ from serverctl.process.state import MARK, Folder, State, current_state
 STUBS = Path(__file__).parent
 ROOT = STUBS.parents[1]
 #: The slowest start of a fake on a busy machine; only what hangs for ever reaches it.
-PATIENCE = 40.0
+TIMEOUT = 40.0
 MIB = 1024**2
 
 
@@ -233,7 +233,7 @@ class Machine:
     def state(self, name: str = control.DEFAULT_NAME) -> State:
         return current_state(Folder(name))
 
-    def wait(self, name: str, *phases: str, attempt: int = 0, seconds: float = PATIENCE) -> State:
+    def wait(self, name: str, *phases: str, attempt: int = 0, seconds: float = TIMEOUT) -> State:
         """Waits for a phase (of a start, counted from 1)."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -245,7 +245,7 @@ class Machine:
 
     def wait_stage(self, word: str, name: str = control.DEFAULT_NAME) -> State:
         """Waits until a start says that it is at some stage."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
             state = self.state(name)
             if word in state.stage_at or word in state.stage:
@@ -255,7 +255,7 @@ class Machine:
 
     def wait_log(self, text: str, name: str = control.DEFAULT_NAME) -> None:
         """Waits until a server's log says something."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while text not in self.log(name):
             assert time.monotonic() < end, f"not said: {text}\n{self.log(name)[-3000:]}"
             time.sleep(0.02)

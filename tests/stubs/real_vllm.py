@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 #: Seconds until it must answer: usually 15 to 20, on a machine that does much else several times that.
-_PATIENCE = 110
+_TIMEOUT = 110
 
 
 class RealVllm:
@@ -51,7 +51,7 @@ class RealVllm:
         return f"http://127.0.0.1:{self._port}"
 
     def __enter__(self) -> "RealVllm":
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _TIMEOUT
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > end:
                 self.close()

@@ -373,5 +373,5 @@ def test_a_terminal_that_stays_silent_or_complains_gets_characters(
     monkeypatch: pytest.MonkeyPatch, answer: bytes
 ) -> None:
     """kitty before 0.28 takes the key for a mistake; its images would be boxes."""
-    monkeypatch.setattr(terminal, "_PATIENCE", 0.05)
+    monkeypatch.setattr(terminal, "_TIMEOUT", 0.05)
     assert not answered(monkeypatch, answer)

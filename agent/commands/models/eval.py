@@ -20,7 +20,7 @@ def _add_making(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for the contents of the benchmark, and for its folder."""
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder for DeskBench.json and its pictures")
     parser.add_argument("--number", metavar="N", type=positive, default=100, help="how many samples (default: 100)")
-    parser.add_argument("--seed", metavar="N", type=int, default=1, help="the same seed makes the same (default: 1)")
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="equal seeds give equal sets (default: 1)")
     parser.add_argument("--sizes", metavar="WxH,...", type=_listed(sandbox_size), default="1280x800,1920x1080",
                         help="sizes of the desktops (default: 1280x800,1920x1080)")  # fmt: skip
     parser.add_argument("--themes", metavar="NAME,...", type=_listed(_theme), default="light,dark",
@@ -43,10 +43,12 @@ def _theme(name: str) -> str:
 
 def make_run(options: argparse.Namespace) -> int:
     """Make the benchmark."""
-    from agent.evals.making import Wishes, make
+    from agent.evals.making import BenchmarkOptions, make
 
     made = make(
-        options.folder, Wishes(options.number, options.seed, options.sizes, options.themes, options.locales), remark
+        options.folder,
+        BenchmarkOptions(options.number, options.seed, options.sizes, options.themes, options.locales),
+        remark,
     )
     put(f"{options.folder}: {made} samples. Ask a model: mai-agent eval grounding deskbench {options.folder} --out DIR")
     return ExitStatus.DONE
@@ -76,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
     _add_tasks(tasking)
     making = kinds.add_parser("make", help="make DeskBench: samples of throw-away desktops; nothing is downloaded")
     _add_making(making)
-    verifying = kinds.add_parser("verify", help="ask a model whether recorded runs of tasks did what they say")
+    verifying = kinds.add_parser("verify", help="ask a model whether recorded runs did their tasks")
     rescoring = kinds.add_parser("rescore", help="judge kept answers again; nothing is asked")
     for each in (asking, importing):
         each.add_argument("benchmark", metavar="BENCHMARK", choices=benchmark_names(),
@@ -96,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
     rescoring.add_argument("out", metavar="DIR", type=Path, help="the folder of answers or of runs of tasks")
     verifying.add_argument("out", metavar="DIR", type=Path, help="the folder of runs of tasks")
     for each in (rescoring, verifying):
-        _add_osworld(each)
+        _add_report_options(each)
     for each in (importing, rescoring):
         each.add_argument("--report", action="store_true", help="write report.html, with every miss (takes longer)")
     for each in (asking, importing, rescoring):
@@ -135,21 +137,21 @@ def _add_tasks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", metavar="N", type=positive, default=1, help="do every task N times (default: 1)")
     parser.add_argument("--undo", action="store_true", help="undo every run, and see whether anything is left of it")
     parser.add_argument("--prove", action="store_true",
-                        help="no agent: do by hand what tasks expect, and see whether their judges see it")  # fmt: skip
-    _add_osworld(parser)
+                        help="no agent: make each task's change by commands, to test its judge")  # fmt: skip
+    _add_report_options(parser)
     parser.add_argument("--list", action="store_true", help="print the tasks")
-    parser.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, help="of all desktops, whatever tasks say")
-    parser.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in them reach")
+    parser.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, help="size of all desktops, for all tasks")
+    parser.add_argument("--sandbox-network", choices=("none", "host"), help="network of the sandboxes")
     add_fleet_options(parser)
     for group in ("policy", "engine", "two models", "limits, history and traces"):
         add_options(parser, group, without=("approve",))
 
 
-def _add_osworld(parser: argparse.ArgumentParser) -> None:
+def _add_report_options(parser: argparse.ArgumentParser) -> None:
     """The arguments for the report on runs of tasks."""
     parser.add_argument("--osworld", metavar="DIR", type=Path, help="write the runs as OSWorld's tree of results, too")
     parser.add_argument("--price", metavar="IN,OUT", type=_prices,
-                        help="of a million tokens of prompts and of answers: print the cost of the runs")  # fmt: skip
+                        help="prices of a million prompt and answer tokens: print the cost")  # fmt: skip
 
 
 def _prices(text: str) -> tuple[float, float]:

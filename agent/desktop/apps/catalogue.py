@@ -69,7 +69,7 @@ class Catalogue:
         wanted = plain(query)
         if not wanted:
             return None
-        exact = self._of_kind(wanted, own=True)[:1]  # before another desktop's application named "Text Editor"
+        exact = self._of_kind(wanted, own=True)[:1]  # preferred over another desktop's "Text Editor"
         exact = exact or [app for app in self._apps if wanted in (plain(app.name), plain(app.id))]
         exact = sorted(exact, key=lambda app: not app.in_menus) or self._of_kind(wanted)
         subject, _, last = wanted.rpartition(" ")
@@ -138,7 +138,7 @@ class Catalogue:
 
         own, names = plain(app.name), [plain(name) for name in (app.name, *app.other_names)]
         words, last = set(wanted.split()), wanted.rpartition(" ")[2]
-        # Part of another name counts only with what it says the program is: "advanced" is no "Advanced Text Editor".
+        # A part of another name counts only if it ends the name: "advanced" does not find "Advanced Text Editor".
         partly = [name for name in names if name == own or name.endswith(last)]
         program = plain(app.program.rsplit("/", 1)[-1])
         closest = max(fuzz.ratio(wanted, name) for name in [*names, program])

@@ -170,7 +170,7 @@ def user_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:
     return found
 
 
-def told_from(home: Path, path: Path) -> str:
+def shown_path(home: Path, path: Path) -> str:
     """Return a path as shown to people: with `~` for the home."""
     if not path.is_relative_to(home):
         return str(path)
@@ -217,7 +217,7 @@ def _named(name: str, paths: Iterable[Path]) -> list[Path]:
 def _only_one(found: Iterable[Path], name: str, home: Path) -> Path | None:
     paths = list(dict.fromkeys(found))
     if len(paths) > 1:
-        shown_paths = [told_from(home, path) for path in paths]
+        shown_paths = [shown_path(home, path) for path in paths]
         more = f" and {len(shown_paths) - _MOST_TOLD} more" if len(shown_paths) > _MOST_TOLD else ""
         raise ActionFailedError(f"several are called {name[:60]!r}: {', '.join(shown_paths[:_MOST_TOLD])}{more}")
     return paths[0] if paths else None

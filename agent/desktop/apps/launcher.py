@@ -1,6 +1,6 @@
 """Opens an application by name, and waits for its window.
 
-The lists of macOS and Windows are made as their documentation says; they are not tested there yet.
+The application lists for macOS and Windows follow the systems' documentation; they are not tested yet.
 """
 
 import json
@@ -93,7 +93,7 @@ class Launcher(Applications):
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         app, path = self._meant(name, application)
         home = self._home()
-        prefix = "" if path is None or home is None else f"{files.told_from(home, path)} with "
+        prefix = "" if path is None or home is None else f"{files.shown_path(home, path)} with "
         return self._open(f"{prefix}{app.name}", app, path, stop)
 
     def browser(self) -> Opens | None:

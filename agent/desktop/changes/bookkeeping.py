@@ -1,4 +1,4 @@
-"""Decides which settings, files and windows are programs' own bookkeeping, and compares settings without those.
+"""Recognizes bookkeeping: settings, files and windows that programs change by themselves. Compares the others.
 
 The table is `configs/receipt.toml`.
 """
@@ -37,7 +37,7 @@ def is_neutral(setting_name: str, value: str) -> bool:
 
 
 def is_kde_file(name: str) -> bool:
-    """Whether a file is one of KDE's, at the top of the configuration folder or in kdedefaults/."""
+    """Whether a file has KDE settings: at the top of the configuration folder or in kdedefaults/."""
     return name.count("/") <= name.startswith("kdedefaults/") and matches("settings", "kde_files", name)
 
 

@@ -15,7 +15,7 @@ from agent.desktop.linux import places
 from agent.desktop.programs import LAUNCHER_SOCKET, run_inside
 
 #: Seconds for one tool. `dconf` takes 5 ms, `gsettings` 26 ms for the defaults of 2,168 keys.
-_PATIENCE = 2.0
+_TIMEOUT = 2.0
 
 
 class DconfStore:
@@ -39,7 +39,7 @@ class DconfStore:
             try:
                 now = self._values() if mark else {}
             except (OSError, subprocess.SubprocessError):
-                self.remark = "Settings in dconf cannot be read, so their changes are not told: is dconf-cli installed?"
+                self.remark = "Settings in dconf cannot be read, so their changes are unknown: is dconf-cli installed?"
                 return self._last
             self._read, self.remark = mark, ""
             self._before = now if self._before is None else self._before
@@ -106,10 +106,10 @@ def run_tool(environ: Mapping[str, str], *command: str) -> str:
     can put links to files outside.
     """
     if LAUNCHER_SOCKET in environ:
-        done = run_inside(command, environ, _PATIENCE)
+        done = run_inside(command, environ, _TIMEOUT)
     else:
         done = subprocess.run(
-            command, env=environ, timeout=_PATIENCE, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            command, env=environ, timeout=_TIMEOUT, stdin=subprocess.DEVNULL, capture_output=True, check=False,
             encoding="utf-8", errors="replace",
         )  # fmt: skip
     done.check_returncode()

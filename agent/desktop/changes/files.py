@@ -84,7 +84,7 @@ def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differ
 
 
 def _moved_away(path: str, old: Entry, after: Entries, moves: Mapping[str, str]) -> bool:
-    """Whether what was at a path is at another one now, so that something new took its place."""
+    """Whether the file that was at a path has moved elsewhere, and a new file took its place."""
     entry = after.get(moves.get(path, path))
     return entry is not None and entry.inode == old.inode != after[path].inode
 
@@ -179,8 +179,8 @@ class Files:
         found = [*self._told(differences), *self._made_and_trashed(differences.made)]
         if len(found) > _MOST:
             more = len(found) - _MOST
-            remark = f"{more} more files changed than are listed and can be undone"
-            found[_MOST:] = [Change("file", told_as(""), None, remark)]
+            remark = f"{more} more files changed; they are not listed and cannot be undone"
+            found[_MOST:] = [Change("file", shown_path(""), None, remark)]
         return found
 
     def _told(self, differences: Differences) -> Iterator[Change]:
@@ -191,7 +191,7 @@ class Files:
             elif not _in_trash(target) and _is_left_out(target, entry):
                 gone[path] = entry
             else:
-                after = f"{'in the trash, as' if _in_trash(target) else 'moved to'} {told_as(target)}"
+                after = f"{'in the trash, as' if _in_trash(target) else 'moved to'} {shown_path(target)}"
                 to = _quoted(self.at(target))
                 yield self._change(path, str(entry), after, "moved", entry, to=to, inode=entry.inode)
         moved_to = {target for target, _ in differences.moved.values()}
@@ -214,7 +214,7 @@ class Files:
             origin = origins.get(target)
             if origin is None or not _in_trash(target) or _in_trash(origin) or _is_left_out(origin, entry):
                 continue
-            after = f"made, and then in the trash, as {told_as(target)}"
+            after = f"made, and then in the trash, as {shown_path(target)}"
             yield self._change(origin, None, after, "made", entry, state=None)
 
     def _told_change(self, path: str, old: Entry, new: Entry) -> Iterator[Change]:
@@ -233,7 +233,7 @@ class Files:
     def _change(self, path: str, before: str | None, after: str | None, how: str, entry: Entry, **undo: Any) -> Change:
         full = _quoted(self.at(path))
         kept = {"store": "file", "how": how, "path": full, "folder": entry.is_folder} | undo
-        return Change("file", told_as(path), before, after, kept)
+        return Change("file", shown_path(path), before, after, kept)
 
     def _state(self, path: str, entry: Entry) -> dict[str, Any]:
         """Return the state of a file, read only once per version of it."""
@@ -266,7 +266,7 @@ class Files:
             if folder not in self._unlisted:
                 self.touched.update(joined(folder, name) for name in self._names(folder))
         if self._unlisted:
-            self.remark = "Too much happened at once in a large home: not all changes of files are told."
+            self.remark = "Too much happened at once in a large home: some file changes are not reported."
 
     def _walk(self, top: str) -> Iterator[tuple[str, dict[str, bool]]]:
         """Yield the folders from `top` down, outermost first, with their names. Each is watched before it is read."""
@@ -324,7 +324,7 @@ def joined(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def told_as(path: str) -> str:
+def shown_path(path: str) -> str:
     """Return the path for display, with ~ as the home: the real path of a home or a sandbox adds nothing."""
     return f"~/{path}" if path else "~"
 

@@ -29,7 +29,7 @@ _NOWHERE = "/proc/self/fd/none"
 
 @contextmanager
 def confined_path(environ: Mapping[str, str], path: str) -> Iterator[str]:
-    """Yield a path to the same place in a sandbox's home that links cannot redirect while it is used.
+    """Yield a path to the same file in a sandbox's home. Symbolic links cannot redirect it while it is used.
 
     Programs in a sandbox can create links in its home while we, who can write outside of it, put something back. If a
     link is in the path, or the place is outside of the home, the yielded path leads nowhere. In the user's own home,

@@ -70,7 +70,7 @@ class LinuxWitness:
     def remarks(self) -> list[str]:
         sentences = [*self._broken, *(one.remark for one in (*self._stores, *self._others, self._files))]
         if not self._home_ready.is_set():
-            sentences.append("Your home is still being looked through: files are not told yet.")
+            sentences.append("Your home is still being scanned: file changes are not reported yet.")
         return [remark for remark in sentences if remark]
 
     def changes(self) -> list[Change]:
@@ -173,7 +173,7 @@ class WindowChanges:
         return list(_differences(before, now))
 
     def _counted(self, windows: dict[WindowId, Window]) -> dict[WindowId, Window]:
-        """Leave out windows that come and go by themselves, and those of panel programs that are not ordinary."""
+        """Leave out windows that come and go by themselves, and panel programs' windows that are not ordinary."""
         return {
             key: one
             for key, one in windows.items()

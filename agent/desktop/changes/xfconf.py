@@ -13,7 +13,7 @@ from agent.desktop.trees.switch import session_bus
 
 #: Timeouts in seconds for reading all channels, which takes some 8 ms: at the beginning, when the daemon may have to
 #: start; later; and after a timeout.
-_STARTING, _PATIENCE, _IMPATIENCE = 1.2, 0.5, 0.1
+_STARTING, _TIMEOUT, _SHORT_TIMEOUT = 1.2, 0.5, 0.1
 #: Seconds for reading or setting one property.
 _UNDOING = 2.0
 
@@ -42,7 +42,7 @@ class XfconfStore:
 
     def begin(self) -> None:
         with suppress(BusError), ExitStack() as opened:
-            bus = opened.enter_context(Bus(self._environ, seconds=_PATIENCE))
+            bus = opened.enter_context(Bus(self._environ, seconds=_TIMEOUT))
             for member in ("PropertyChanged", "PropertyRemoved"):
                 bus.listen(str(_XFCONF.bus_name), _XFCONF, member, self._note, broadcast=True)
             self._listening = bus
@@ -69,12 +69,12 @@ class XfconfStore:
         try:
             now = self._ask()
         except BusError:
-            self.remark = "XFCE's settings (xfconfd) do not answer: it is not known which of them change."
-            self._patience = _PATIENCE if self._before is None else _IMPATIENCE
+            self.remark = "XFCE's settings daemon (xfconfd) does not answer: its changes are not known."
+            self._patience = _TIMEOUT if self._before is None else _SHORT_TIMEOUT
             return self._last
         if self._before is None:  # at the beginning, or as soon as the daemon answers
             self._before = now
-        self.remark, self._patience = "", _PATIENCE
+        self.remark, self._patience = "", _TIMEOUT
         self._last = list(differences("xfconf", self._before, now, name=" ".join, place=list))
         return self._last
 

@@ -11,7 +11,7 @@ from agent.desktop.guard.own_windows import Own, find_own
 from agent.desktop.guard.reach import MaskedElements, MaskedScreen, Reach
 from agent.desktop.guard.sources import unreadable
 from agent.desktop.guard.surroundings import DesktopSurroundings
-from agent.desktop.input.hand import RecordingHand
+from agent.desktop.input.hand import DryRunHand
 from agent.desktop.protocol.desktop import Desktop, Steered, TakeoverWatch
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.hand import Hand
@@ -47,7 +47,7 @@ class GuardedDesktop:
             self.screen, desktop.applications, reach, self.open_elements, languages,
             desktop.abilities.untold,
         )  # fmt: skip
-        self.hand: Hand = RecordingHand()
+        self.hand: Hand = DryRunHand()
         if not dry_run:
             self.hand = GuardedHand(desktop.hand, reach, lambda: self.surroundings.meant)
 

@@ -17,7 +17,7 @@ from foundation.errors import EnvironmentLacksError
 
 _OWN_POINT = "that point is on mai-agent's own window, which is not to be touched: use another window"
 _OWN_FOCUS = "the keyboard focus is on mai-agent's own window: click where to type first"
-_OWN_ENTRY = "that is the entry of mai-agent's own window, which is not to be touched: use another window"
+_OWN_ENTRY = "that is the taskbar entry of mai-agent's own window, which is not to be touched: use another window"
 _OWN_RAISED = (
     "that brought up or hid mai-agent's own window, which is not to be touched, so the windows were put back: "
     "use another window"
@@ -117,7 +117,7 @@ class GuardedHand:
         return any(window is None or not windows.is_ordinary(window.id) for window in found)
 
     def _with_focus(self, windows: Windows) -> Window | None:
-        """Return the focused window; if it is our own, focus the window used before first."""
+        """Return the focused window; if it is our own, first focus the window used before."""
         now, wanted = windows.active(), self._reach.receiver(windows)
         if wanted is None or now is None or (now.id == wanted.id and not self._reach.owns(now)):
             return now

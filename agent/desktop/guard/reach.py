@@ -112,7 +112,7 @@ class Reach:
 class MaskedScreen:
     """A `Screen` that blanks everything out of sight.
 
-    For a model on another machine it shares the run's screen, and `close` leaves that open. If windows must be hidden
+    For a model on another machine it uses the run's screen, which `close` leaves open. If windows must be hidden
     and the desktop does not know its windows, `grab` raises EnvironmentLacksError.
     """
 

@@ -19,7 +19,7 @@ from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
 _WHO = "Knowing what a click would hit"
-_LOST = "{}: from now on, you are asked about everything that rules about {} would judge."
+_LOST = "{}: from now on, rules about {} always ask you."
 #: What the person is told when a source fails, and when it works again.
 _NEWS: dict[Sense, tuple[str, str]] = {
     "windows": (

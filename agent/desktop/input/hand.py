@@ -284,7 +284,7 @@ class InputHand:
         self._input.close()
 
 
-class RecordingHand:
+class DryRunHand:
     """The hand of a dry run: it describes actions and holds nothing."""
 
     touches = False

@@ -26,7 +26,7 @@ from agent.desktop.programs import host_pid
 from agent.desktop.trees.switch import session_bus
 
 #: Timeout in seconds for calls that need no user action. The slowest reply seen took 0.1 s.
-PATIENCE = 10.0
+TIMEOUT = 10.0
 #: The bus daemon.
 DBUS = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
 #: Most file descriptors in one message; the portal sends one.
@@ -47,7 +47,7 @@ class Bus:
     `within` is the total time in seconds for everything done with this connection, `seconds` the timeout of each call.
     """
 
-    def __init__(self, environ: Mapping[str, str], within: float = math.inf, *, seconds: float = PATIENCE) -> None:
+    def __init__(self, environ: Mapping[str, str], within: float = math.inf, *, seconds: float = TIMEOUT) -> None:
         self._until, self._seconds = time.monotonic() + within, seconds
         self._serials = count(1)
         self._waiting: dict[int, Future[Message]] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 from agent.desktop.protocol.desktop import Finding
 from foundation.configs import state_folder
 
-_PATIENCE = 1.0
+_TIMEOUT = 1.0
 _PACKAGES = (
     "Install it: apt-get install xdg-desktop-portal and the backend of your desktop (xdg-desktop-portal-gnome, -kde)"
 )
@@ -73,7 +73,7 @@ def portal(environ: Mapping[str, str], lacking: str) -> Iterator[Finding]:
 def _pipewire(environ: Mapping[str, str]) -> Finding:
     path = Path(environ.get("XDG_RUNTIME_DIR") or "/nowhere", environ.get("PIPEWIRE_REMOTE") or "pipewire-0")
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as tried:
-        tried.settimeout(_PATIENCE)
+        tried.settimeout(_TIMEOUT)
         try:
             tried.connect(str(path))
         except OSError as error:

@@ -16,8 +16,8 @@ from jeepney import DBusAddress
 from typing_extensions import override
 
 from agent.core.geometry import Region
-from agent.desktop.linux.bus import PATIENCE, AwaitedSignal, Bus, BusError
-from agent.desktop.portal.session import MUTTER, REMOTE, Session, Stream, region_told
+from agent.desktop.linux.bus import TIMEOUT, AwaitedSignal, Bus, BusError
+from agent.desktop.portal.session import MUTTER, REMOTE, Session, Stream, reported_region
 from agent.desktop.protocol.desktop import number_of
 from agent.safety.stop import StopSwitch
 from foundation.configs import state_folder
@@ -200,7 +200,7 @@ class PortalSession(Session):
         token.keep(str(results.get("restore_token", "")))
         self._bus.on_lost(PORTAL, self.lost)
         self.has_clipboard = bool(results.get("clipboard_enabled"))
-        regions = [region_told(properties) or Region(0, 0, 1, 1) for _, properties in streams]
+        regions = [reported_region(properties) or Region(0, 0, 1, 1) for _, properties in streams]
         chosen = number_of(regions, self._monitor)
         node, properties = streams[chosen]
         self.monitors = regions
@@ -260,7 +260,7 @@ class PortalSession(Session):
     def _end(self) -> None:
         if self._handle:
             session = DBusAddress(self._handle, PORTAL, f"{_INTERFACE}Session")
-            self._bus.call(session, "Close", seconds=PATIENCE / 10)
+            self._bus.call(session, "Close", seconds=TIMEOUT / 10)
 
     def _notify(self, member: str, signature: str, *body: Any) -> None:
         self.call(REMOTE, f"Notify{member}", f"a{{sv}}{signature}", {}, *body)

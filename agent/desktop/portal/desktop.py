@@ -33,12 +33,12 @@ from foundation.errors import EnvironmentLacksError
 _RESTART = "Does it run (`systemctl --user status pipewire`)? Then start again."
 _ENDED = "the desktop ended sharing its screen"
 _SCALED = "On a scaled monitor, this desktop takes the pointer only by libei, which is missing."
-_MARK = "the desktop's sign that the screen is shared (a click on it ends that)"
+_MARK = "the desktop's screen-sharing indicator (click it)"
 _TO_BE_HAD = (
-    f"On this desktop the agent stops by {_MARK}, Ctrl-C, `mai-agent stop`, and Esc Esc where it runs. For a stop key, "
+    f"To stop the agent here, use {_MARK}, Ctrl-C, `mai-agent stop`, or Esc Esc in its terminal. For a stop key, "
     "name one with the setting stop_key: the desktop asks you once."
 )
-_NO_CLIPBOARD = "The desktop does not share its clipboard: only text that the keyboard has can be typed."
+_NO_CLIPBOARD = "The desktop does not share its clipboard: only characters on the keyboard can be typed."
 
 
 class PortalDesktop(WaylandDesktop):

@@ -222,7 +222,7 @@ class MutterSession(Session):
         if node is None:
             raise BusError("the compositor captures nothing")
         parameters = bus.property(stream, "Parameters")
-        regions[chosen] = region_told(parameters) or regions[chosen]
+        regions[chosen] = reported_region(parameters) or regions[chosen]
         self.monitors = regions
         self.stream = Stream(node[0], regions[chosen], handle, str(parameters.get("mapping-id", ("s", ""))[1]))
 
@@ -248,7 +248,7 @@ def _root(name: str) -> DBusAddress:
     return DBusAddress(f"/{name.replace('.', '/')}", name, name)
 
 
-def region_told(properties: Mapping[str, Any]) -> Region | None:
+def reported_region(properties: Mapping[str, Any]) -> Region | None:
     """Return the region of a stream's monitor, or None if the stream's properties do not contain it."""
     position, size = (properties.get(name, ("", None))[1] for name in ("position", "size"))
     if not size or min(size) < 1:

@@ -72,12 +72,12 @@ _CORE = DBusAddress("/org/gnome/Mutter/IdleMonitor/Core", _MONITOR, _MONITOR)
 _POLL = 0.1
 #: Seconds by which two times computed for the same event may differ: rounding to milliseconds, and the call's latency.
 _SAME = 0.02
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 
 
 def tells_idle(environ: Mapping[str, str]) -> bool:
     """Whether the desktop of an environment reports the idle time."""
-    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
+    with suppress(BusError), Bus(environ, _TIMEOUT) as bus:
         return _idle_seconds(bus) >= 0
     return False
 
@@ -109,7 +109,7 @@ class IdleWatch:
         self._closed.set()
 
     def _run(self) -> None:
-        with suppress(BusError), Bus(self._environ, seconds=_PATIENCE) as bus:  # the seat watch reports a lost desktop
+        with suppress(BusError), Bus(self._environ, seconds=_TIMEOUT) as bus:  # the seat watch reports a lost desktop
             while not self._closed.wait(_POLL):
                 self._look(bus)
 

@@ -1,4 +1,4 @@
-"""What GNOME and KDE tell outside Wayland: their windows, and a stop key.
+"""Gets windows and a stop key, which Wayland lacks, from GNOME and KDE.
 
 GNOME needs our extension for both, KDE a KWin script for the windows. Both return the same JSON: {"windows": [...],
 "pointer": [x, y]}, the lowest window first, in desktop units. Without the extension, the portal's global shortcuts give
@@ -40,13 +40,13 @@ EXTENSION = DBusAddress("/org/mai_agent/Windows", SHELL, "org.mai_agent.Windows"
 _KWIN = "org.kde.KWin"
 _SCRIPTING = DBusAddress("/Scripting", _KWIN, "org.kde.kwin.Scripting")
 #: Timeout in seconds for one query; GNOME takes 2 ms, KWin 6 ms.
-_PATIENCE = 3.0
+_TIMEOUT = 3.0
 _numbers = count(1)
 
 
 def has_extension(environ: Mapping[str, str]) -> bool:
     """Whether the session's GNOME Shell has our extension."""
-    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
+    with suppress(BusError), Bus(environ, _TIMEOUT) as bus:
         return bus.owned(SHELL) and bool(bus.call(EXTENSION, "Tell"))
     return False
 
@@ -87,7 +87,7 @@ class DescribedWindows(StackedWindows):
             return self.ask(window)
         except BusError as error:
             raise EnvironmentLacksError(
-                f"The desktop tells no more of its windows ({error}).", "Is the session still running?"
+                f"The desktop no longer reports its windows ({error}).", "Is the session still running?"
             ) from error
 
 
@@ -96,7 +96,7 @@ class _GnomeWindows(DescribedWindows):
 
     @override
     def ask(self, window: WindowId | None) -> Any:
-        with Bus(self._environ, _PATIENCE) as bus:
+        with Bus(self._environ, _TIMEOUT) as bus:
             if window is not None:
                 return bus.call(EXTENSION, "Activate", "u", int(str(window)))[0]
             return json.loads(bus.call(EXTENSION, "Tell")[0])
@@ -111,7 +111,7 @@ class _KwinWindows(DescribedWindows):
         script = "windows" if window is None else "activate"
         name = f"mai-agent-{os.getpid()}-{next(_numbers)}"
         replies: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-        with Bus(self._environ, _PATIENCE) as bus, tempfile.NamedTemporaryFile(suffix=".js") as file:
+        with Bus(self._environ, _TIMEOUT) as bus, tempfile.NamedTemporaryFile(suffix=".js") as file:
             text = (configs_dir() / f"kwin/{script}.js").read_text(encoding="utf-8")
             text = text.replace("'TO'", json.dumps(bus.name)).replace("'WINDOW'", json.dumps(str(window)))
             file.write(text.encode())
@@ -120,7 +120,7 @@ class _KwinWindows(DescribedWindows):
             [number] = bus.call(_SCRIPTING, "loadScript", "ss", file.name, name)
             try:
                 bus.call(DBusAddress(f"/Scripting/Script{number}", _KWIN, "org.kde.kwin.Script"), "run")
-                body = replies.get(timeout=_PATIENCE)
+                body = replies.get(timeout=_TIMEOUT)
             except queue.Empty as error:
                 raise BusError("KWin told nothing") from error
             finally:
@@ -144,7 +144,7 @@ def open_described_windows(environ: Mapping[str, str]) -> DescribedWindows | Non
     """Return the windows of a session, or None if the desktop does not describe them. For the calling thread only."""
     if has_extension(environ):
         return _GnomeWindows(environ)
-    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
+    with suppress(BusError), Bus(environ, _TIMEOUT) as bus:
         return _KwinWindows(environ) if bus.owned(_KWIN) else None
     return None
 
@@ -177,7 +177,7 @@ class _StopKey(ABC):
         try:
             self.remark = self._ask(self._opened.enter_context(Bus(environ)), environ, chord)
         except BusError as error:
-            self.remark = f"The stop key {chord} cannot be had ({error})."
+            self.remark = f"The stop key {chord} is not available ({error})."
 
     @abstractmethod
     def _ask(self, bus: Bus, environ: Mapping[str, str], chord: str) -> str:

@@ -66,7 +66,7 @@ class ClipboardWatch:
             self._before = self._last = _look(self._clipboard) if self._known else None
         except HungError:
             self._known = False
-            self.remark = "The clipboard is not watched: whoever holds it did not answer."
+            self.remark = "The clipboard is not watched: its owner did not answer."
 
     def changes(self) -> list[Change]:
         """Return the change since the beginning, of the last known contents if the owner does not answer."""
@@ -75,7 +75,7 @@ class ClipboardWatch:
         try:
             self._last, self.remark = _look(self._clipboard), ""
         except HungError:
-            self.remark = "Whoever holds the clipboard does not answer: it may hold something else by now."
+            self.remark = "The clipboard's owner does not answer: the contents may have changed."
         before, now = self._before, self._last
         if before == now:
             return []

@@ -29,11 +29,11 @@ SETTLES = 0.3
 _MODIFIERS = frozenset({"shift", "ctrl", "alt", "super"})
 
 _LACKS = {
-    "windows": "This desktop does not tell which window a click goes to: rules about windows ask.",
-    "names": "Nor does it tell which window has the keyboard: rules about keys and texts ask too.",
+    "windows": "This desktop does not tell which window a click goes to, so rules about windows ask you.",
+    "names": "Nor does it tell which window has the keyboard focus, so rules about keys and texts ask too.",
     "takeover": "Your own use of mouse or keyboard is not detected here: pause the run first.",
     "stop_key": "There is no stop key here: on this desktop, stop the agent by {stops}Ctrl-C, `mai-agent stop`, or "
-    "Esc Esc where it runs.",
+    "Esc Esc in its terminal.",
 }
 
 

@@ -102,7 +102,7 @@ class Windows(Protocol):
         """Return the terminal window that the environment names (as in WINDOWID); None if it names none."""
         return None
 
-    def told_bus(self) -> str:
+    def announced_bus(self) -> str:
         """Return the address of the accessibility bus that the display announces; "" if it announces none."""
         return ""
 
@@ -130,7 +130,7 @@ class Connection:
         """Return the connection. Raises EnvironmentLacksError if windows are unknown."""
         windows = self.get()
         if windows is None:
-            raise EnvironmentLacksError("The desktop tells no more of its windows.", "Is the display still there?")
+            raise EnvironmentLacksError("The desktop no longer reports its windows.", "Is the display still there?")
         return windows
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.protocol.desktop import Desktop, Finding
-from agent.desktop.self_test.window import PATIENCE, SelfTestWindow
+from agent.desktop.self_test.window import TIMEOUT, SelfTestWindow
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 
@@ -98,7 +98,7 @@ def look_for(
     Raises EnvironmentLacksError: the screen cannot be captured. StoppedError: the stop switch was set.
     """
     screen = desktop.screen
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     before, shown, earlier = screen.grab(), 0, -1
     while not (shown >= _MUCH and shown == earlier) and time.monotonic() < deadline:  # it may still be growing
         stop.sleep(_POLL)
@@ -108,7 +108,7 @@ def look_for(
     window.ask("turn")
     window.wait("turned")
     found, after = None, before
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         after = screen.grab()
         found = pattern.find(before.image, after.image)
@@ -127,7 +127,7 @@ def _placed(window: SelfTestWindow, found: Found, frame: Frame) -> tuple[Finding
     origin = DesktopPoint(region.left + found.box.left / scale_x, region.top + found.box.top / scale_y)
     place = f"{origin.x:g},{origin.y:g}"
     if max(abs(seen_wide - wide), abs(seen_high - high)) > _SIDE:
-        detail = f"our window of {wide}x{high} is seen as one of {seen_wide:g}x{seen_high:g} at {place}"
+        detail = f"our window of {wide}x{high} appears as {seen_wide:g}x{seen_high:g} at {place}"
         remedy = "Set the scale of this monitor to 100 %, and close what is on top of the window."
         return Finding("capture", ok=False, detail=detail, remedy=remedy), None
     detail = (
@@ -144,9 +144,9 @@ def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Patte
     if found is not None:
         return f"only {found.right:.0%} of our window is seen as it was drawn", "Is another window on top of it?"
     if pattern.pixels(before) >= _MUCH:
-        return "the capture shows an old picture: our window changed, and was not seen to", _ASLEEP
+        return "the capture is outdated: it does not show the change of our window", _ASLEEP
     if monitors > 1:
-        return "our window is not on the monitor that is captured", "Name the one where it came up with --monitor."
+        return "our window is not on the monitor that is captured", "Pass the monitor that shows it with --monitor."
     return "our window is on the screen, but not in the capture", _ASLEEP
 
 

@@ -30,8 +30,8 @@ _NEAR, _SIDE = 1.5, 3.0
 _PLACES = ((0.1, 0.1), (0.9, 0.15), (0.5, 0.5), (0.12, 0.88), (0.87, 0.9))
 _REMEDIES = {
     "pointer": "Is another window on top of ours, or the scale of this monitor not 100 %?",
-    "text": "Choose a layout that has these letters, or switch off the input method while runs last.",
-    "clipboard": "What you copy cannot be told in receipts here; runs work all the same.",
+    "text": "Choose a layout that has these letters, or switch off the input method during runs.",
+    "clipboard": "Receipts cannot report what you copy here; runs are not affected.",
 }
 _REMEDY = "Try again without touching mouse and keyboard; if it stays so, report it with this output."
 
@@ -162,10 +162,10 @@ class SelfTest:
         found = self._asked(lambda windows: windows.at(*at))
         region = self._asked(lambda windows: windows.region(found.id)) if found else None
         if found is None or region is None or "mai-agent" not in found.title:
-            detail = f"the window at {at[0]},{at[1]} is told to be {found.title!r}" if found else "it is not told"
+            detail = f"the window at {at[0]},{at[1]} is {found.title!r}" if found else "no window is reported"
             return Finding("windows", ok=False, detail=detail, remedy="Is another window on top of it?")
         near = max(abs(region.left - self._origin.x), abs(region.top - self._origin.y)) <= _SIDE
-        detail = f"{found.title!r} ({found.app}) is told at {region.left},{region.top}, {region.size}"
+        detail = f"{found.title!r} ({found.app}) is reported at {region.left},{region.top}, {region.size}"
         return Finding("windows", ok=near, detail=detail, remedy="" if near else "It is seen elsewhere: report this.")
 
     def _arrives(self) -> tuple[bool, str]:
@@ -188,7 +188,7 @@ class SelfTest:
         for nudge in (0.0, 0.02, 0.0):  # a move to where the pointer already is would send no event
             self._window.forget()
             self._hand.perform(Move(self._point(across + nudge, down)))
-            if nudge == 0 and self._window.wait_for(arrived, window.PATIENCE / 2):
+            if nudge == 0 and self._window.wait_for(arrived, window.TIMEOUT / 2):
                 break
         return self._off(across, down) if self._window.events("motion") else None
 
@@ -268,7 +268,7 @@ class SelfTest:
         with closing(witness):
             witness.changes()  # returns once the first state is known
             lacking = next((remark for remark in witness.remarks if "clipboard" in remark), "")
-        return (None, lacking) if lacking else (True, "what you copy can be told in receipts")
+        return (None, lacking) if lacking else (True, "receipts can report what you copy")
 
     def _sure(self) -> None:
         """Move the pointer into the window. Raises ActionFailedError unless the window reports it there."""
@@ -279,7 +279,7 @@ class SelfTest:
         if off is None or off > _NEAR:
             at = self._point(0.5, 0.5).rounded()
             found = self._asked(lambda windows: windows.at(*at))
-            note = f" ({found.title!r} is told to be there)" if found is not None else ""
+            note = f" ({found.title!r} is reported there)" if found is not None else ""
             position = "not in it" if off is None else f"{off:g} units off in it"
             raise ActionFailedError(f"the pointer was sent into the window and is {position}{note}")
 

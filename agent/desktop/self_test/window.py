@@ -21,7 +21,7 @@ _PROGRAM = Path(__file__).with_name("window_program.py")
 #: Seconds for the window to appear, even on a busy machine.
 _APPEARS = 45.0
 #: Seconds for any other event of the window.
-PATIENCE = 4.0
+TIMEOUT = 4.0
 _POLL = 0.01
 
 
@@ -91,7 +91,7 @@ class SelfTestWindow:
 
     def wait_for(self, true: Callable[[], bool], seconds: float | None = None) -> bool:
         """Wait until a condition is true; False after a timeout. Raises EnvironmentLacksError if the window is gone."""
-        deadline = time.monotonic() + (PATIENCE if seconds is None else seconds)
+        deadline = time.monotonic() + (TIMEOUT if seconds is None else seconds)
         while not true():
             if not self._hearing.is_alive() and not true():
                 raise EnvironmentLacksError("Our own window went away.", "Is the session still running?")
@@ -107,7 +107,7 @@ class SelfTestWindow:
 
     def close(self) -> None:
         self.ask("end")
-        self._hearing.join(PATIENCE)
+        self._hearing.join(TIMEOUT)
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()

@@ -65,14 +65,14 @@ class Window(Gtk.Window):  # type: ignore[misc]  # GTK is not in our environment
                 tell("left")
             case "button-press" | "button-release":
                 tell(name.removeprefix("button-"), button=_BUTTONS.get(event.button, "?"), x=event.x, y=event.y)
-            case "scroll" if event.direction.value_nick in _WAYS:  # smooth ones come besides
+            case "scroll" if event.direction.value_nick in _WAYS:  # GTK also sends smooth scroll events
                 right, down = _WAYS[event.direction.value_nick]
                 tell("wheel", right=right * self._across, down=down)
             case "focus-in" | "focus-out":
                 tell("focus", here=name == "focus-in")
             case "key-press" | "key-release":
                 self._key(event, down=name == "key-press")
-        return True  # else GTK hands it on, to here
+        return True  # else GTK would call this again
 
     def _key(self, event: Any, *, down: bool) -> None:
         name, modifiers = Gdk.keyval_name(event.keyval), [one for one, mask in _MODIFIERS.items() if event.state & mask]

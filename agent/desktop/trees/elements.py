@@ -142,7 +142,7 @@ class AtspiElements:
         parts = shape.visible_parts(layers, self._monitors)
         refs = bus.ask(applications.registered())
         if refs is None:
-            raise EnvironmentLacksError("Nobody keeps the list of accessible applications.", "Log out and in again.")
+            raise EnvironmentLacksError("There is no registry of accessible applications.", "Log out and in again.")
         self._applications = {ref: one for ref, one in self._applications.items() if ref in refs}
         found = bus.ask_all([self._reading(ref, layers, parts) for ref in refs])
         return [seen for windows in found for seen in windows or ()]

@@ -316,7 +316,7 @@ def _by_rows(found: Sequence[Draft]) -> list[Draft]:
 
 
 def shown_window(layer: Layer, active: WindowId | None, *, dialog: bool) -> ShownWindow:
-    """Return a window as the outline shows it. `dialog`: whether the active window is one."""
+    """Return a window as the outline shows it. `dialog`: whether the active window is a dialog."""
     title, app = (one_line(text, _LONGEST_TITLE) for text in (layer.window.title, layer.window.app))
     has_focus = layer.window.id == active
     return ShownWindow(title, app, layer.box, has_focus, dialog and has_focus)
@@ -333,7 +333,7 @@ def what_lacks(unread: Sequence[Layer], hung: Iterable[int | None], *, strangers
     if late:
         sentences.append(f"{_titles(late)} did not answer in time: the contents are unknown.")
     if mute:
-        why = "some application did not answer in time" if strangers else "they tell nothing of it"
+        why = "some application did not answer in time" if strangers else "they do not report it"
         sentences.append(f"What is in {_titles(mute)} is not known: {why}.")
     return " ".join(sentences)
 

@@ -104,7 +104,7 @@ def children(ref: Ref) -> Call:
 
 def below(ref: Ref, most: int, *states: int, role: int | None = None) -> Call:
     """Build a call for the nodes below a node that have all of these states, for toolkits with ATK's bridge."""
-    # No attributes; one role, or any, given as four empty words; no interfaces; not inverted.
+    # The match rule: no attributes; one role, or any (four zero words); no interfaces; not inverted.
     bits = struct.pack("<QQ", *divmod(0 if role is None else 1 << role, 1 << 64)[::-1])
     roles = Array(struct.unpack("<4i", bits))
     wanted = Array(struct.unpack("<2i", struct.pack("<Q", sum(1 << state for state in states))))
@@ -194,7 +194,7 @@ def matched(frame: Ref) -> Question[list[Node] | None]:
     if found is None:
         return None
     nodes = yield from details((ref for ref in refs(found, MOST_NODES) if ref != frame), ())
-    # Chromium says of the selected choice of a closed combo box that it shows, but not of the menu that it is in.
+    # Chromium reports the selected choice of a closed combo box as showing, but not the menu that contains it.
     shown = {node.ref for node in nodes}
     return [node for node in nodes if node.role != MENU_ITEM or node.parent in shown]
 

@@ -25,7 +25,7 @@ from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
 #: Idle-notification interfaces, the newer first, with the opcode of the request and the order of its arguments: new
-#: object, milliseconds, seat in the one; new object, seat, milliseconds in the other.
+#: object, milliseconds, seat in the first; new object, seat, milliseconds in the second.
 NOTIFIERS = (("ext_idle_notifier_v1", 1, "nuo"), ("org_kde_kwin_idle", 0, "nou"))
 _RESUMED = 1
 #: Milliseconds without input after which the next input is reported.

@@ -14,7 +14,7 @@ from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
 
 #: Timeout in seconds for the owner to deliver all data, and for a reader to accept the next piece.
-_PATIENCE = 0.5
+_TIMEOUT = 0.5
 #: Most bytes to read.
 _MOST = 64_000_000
 #: Bytes to read or write at a time: the capacity of a pipe.
@@ -67,7 +67,7 @@ class Selection:
 def read_all(file: int) -> bytes:
     """Read a pipe to its end. Raises HungError: it takes too long, or is too much data."""
     data = bytearray()
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while len(data) <= _MOST:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([file], [], [], left)[0]:
@@ -84,7 +84,7 @@ def write_all(file: int, data: bytes) -> None:
     try:
         os.set_blocking(file, False)
         rest = memoryview(data)
-        while rest and select.select([], [file], [], _PATIENCE)[1]:
+        while rest and select.select([], [file], [], _TIMEOUT)[1]:
             rest = rest[os.write(file, rest[:_PIECE]) :]
     except OSError:  # the reader went away
         return
@@ -106,7 +106,7 @@ class WlrootsClipboard:
     @cached_property
     def lacks(self) -> str:
         with suppress(EnvironmentLacksError), closing(Connection(self._path)) as connection:
-            return "" if any(map(connection.has, MANAGERS)) else "this desktop tells no program what it holds."
+            return "" if any(map(connection.has, MANAGERS)) else "this desktop lets no program read it."
         return ""
 
     def kinds(self) -> list[str]:

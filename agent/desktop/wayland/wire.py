@@ -24,7 +24,7 @@ from typing import TypeAlias
 from foundation.errors import EnvironmentLacksError
 
 #: Timeout in seconds for a reply; a compositor normally replies within one frame.
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 _DISPLAY = 1  # wl_display has this number in every connection
 _SYNC, _GET_REGISTRY, _BIND = 0, 1, 0
 _ERROR, _DELETE_ID = 0, 1
@@ -113,7 +113,7 @@ class Connection:
     def __init__(self, path: str) -> None:
         self.globals: dict[str, list[tuple[int, int]]] = {}  # by interface: names and versions, in the order announced
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(_PATIENCE)  # also limits sending to a compositor that no longer reads
+        self._socket.settimeout(_TIMEOUT)  # also limits sending to a compositor that no longer reads
         self._handlers: dict[int, Handler | None] = {_DISPLAY: self._of_display}
         self._free: list[int] = []
         self._last = _DISPLAY
@@ -184,7 +184,7 @@ class Connection:
         self.request(_DISPLAY, _SYNC, "n", number)
         self.wait(lambda: bool(done))
 
-    def wait(self, true: Callable[[], bool], seconds: float = _PATIENCE) -> None:
+    def wait(self, true: Callable[[], bool], seconds: float = _TIMEOUT) -> None:
         """Process events until a condition is true."""
         deadline = time.monotonic() + seconds
         while not true():

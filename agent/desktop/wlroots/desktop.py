@@ -115,7 +115,7 @@ class WlrootsScreen:
         kind, width, height, stride = self._shape
         order, transform = _FORMATS.get(kind), self._output.transform
         if order is None:
-            raise EnvironmentLacksError(f"The screen is told in pixels of an unknown kind ({kind:#x}).")
+            raise EnvironmentLacksError(f"The compositor sends an unknown pixel format ({kind:#x}).")
         up = -1 if upside_down else 1
         image = frombytes("RGB", (width, height), self._memory[:], "raw", order, stride, up)
         turn = (None, Transpose.ROTATE_270, Transpose.ROTATE_180, Transpose.ROTATE_90)[transform & 3]

@@ -51,7 +51,7 @@ class Keymap:
 
         Args:
             characters: those to add.
-            as_keys: also add what the layout has only with shift, such as the + of ctrl++, which has no shift.
+            as_keys: also add characters that the layout has only with shift: ctrl++ needs + without shift.
         """
         wanted = dict.fromkeys(one for one in characters if not (self.of_key(one) if as_keys else _is_there(one)))
         fresh = [one for one in wanted if one not in self._spare]

@@ -35,7 +35,7 @@ _MAGIC = b"i3-ipc"
 _HEADER = struct.Struct("=6sII")
 #: This bit marks events.
 _EVENT = 1 << 31
-_PATIENCE = 3.0
+_TIMEOUT = 3.0
 _REASON = "the stop key was pressed"
 _POLL = 0.2
 #: sway's names of modifiers.
@@ -47,7 +47,7 @@ class Sway:
 
     def __init__(self, path: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(_PATIENCE)
+        self._socket.settimeout(_TIMEOUT)
         try:
             self._socket.connect(path)
         except OSError as error:

@@ -73,7 +73,7 @@ _WHOLE = 1 << 20
 @unless_gone()
 def read_property(display: Any, window: Any, name: str) -> Any:
     """Return the value of a window's property; None if it is not set or the window has closed meanwhile."""
-    # 0: of any type. All at once: Xlib joins parts of text as `str` and `bytes`, and fails where one is no UTF-8.
+    # 0 means any type. Read all at once: Xlib cannot join text parts if one of them is not valid UTF-8.
     found = window_of(display, window).get_full_property(display.intern_atom(name), 0, sizehint=_WHOLE)
     return None if found is None else found.value
 

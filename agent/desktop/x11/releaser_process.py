@@ -6,7 +6,7 @@ and reads from standard input what is pressed and released. It releases everythi
 after a stop, or if standard input ends. After a stop, it also closes the hand's connection by force: a hand that wakes
 up seconds later would otherwise go on in the middle of its action.
 
-Started by `input.py`. Imports nothing of ours, so that it starts in a few milliseconds.
+Started by `desktop.py`. Imports nothing of ours, so that it starts in a few milliseconds.
 
     python releaser_process.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS
 
@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import Any
 
 #: Seconds for the hand to release everything itself. It needs a few milliseconds, seldom more than six.
-_PATIENCE = 0.015
+_TIMEOUT = 0.015
 #: Seconds to keep releasing: presses that were sent before the end can still arrive at a display that hung.
 _AFTERCARE = 0.5
 _TICK = 0.02
@@ -64,7 +64,7 @@ class Releaser:
         """Return the seconds that the hand has left after a stop; None if it was not stopped or holds nothing."""
         if self._stopped is None or not (self._busy or self._down):
             return None
-        return max(0.0, self._stopped + _PATIENCE - time.monotonic())
+        return max(0.0, self._stopped + _TIMEOUT - time.monotonic())
 
     def let_go(self) -> None:
         """Release what is down, repeatedly for `_AFTERCARE` seconds at most."""

@@ -114,7 +114,7 @@ class StopKey:
             self.remark = f"The stop key {chord} is not on this keyboard: choose another with the setting stop_key."
             return
         if refused:
-            self.remark = f"Another program uses {chord} too: it stops the run, and does what it does there."
+            self.remark = f"Another program uses {chord} too: the chord stops the run, and acts in that program."
         threading.Thread(target=self._watch, args=(display,), name="stop key", daemon=True).start()
 
     def close(self) -> None:

@@ -312,7 +312,7 @@ class X11Windows(Windows):
         known = self._ids("_NET_CLIENT_LIST")
         return next((self.window(one) for one in ancestry(self._display, identifier) if one in known), None)
 
-    def told_bus(self) -> str:
+    def announced_bus(self) -> str:
         return text_of(self._property(self._root.id, "AT_SPI_BUS"))
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ def check_tools() -> None:
         raise EnvironmentLacksError("The state of desktops cannot be read.", f"Install: {', '.join(lost)}.")
 
 
-class Looker:
+class StateReader:
     """Reads one sandbox for one task."""
 
     def __init__(self, sandbox: Sandbox, task: EvalTask) -> None:

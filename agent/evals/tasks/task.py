@@ -67,7 +67,7 @@ class Expect(_Table):
         return [path for paths in self.files for path in paths.split("|")]
 
 
-class Doing(_Table):
+class PersonStep(_Table):
     """What the person does while the run is under way."""
 
     step: int = Field(ge=1)  # before this step
@@ -81,7 +81,7 @@ class Person(_Table):
 
     answers: dict[Pattern, str] = {}  # regex of a question: the reply
     approves: bool = False  # what the policy asks about
-    at: list[Doing] = []
+    at: list[PersonStep] = []
 
 
 class EvalTask(_Table):

@@ -40,7 +40,7 @@ async def verify(
 ) -> int:
     """Ask about the judged runs that this model was not asked about yet. Raises MaiError: it cannot be asked.
 
-    A failed run is left for the next call. Return the number of failed runs. Raises MaiError also after too many
+    The next call repeats failed requests. Return the number of failed requests. Raises MaiError also after too many
     failures in a row; refusals count only before the first answer.
     """
     known, in_a_row, failed = read_verifier(out, model), 0, 0

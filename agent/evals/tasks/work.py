@@ -24,7 +24,7 @@ from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
 from agent.desktop.programs import marked
 from agent.evals.tasks.judge import State
-from agent.evals.tasks.looker import Looker
+from agent.evals.tasks.looker import StateReader
 from agent.evals.tasks.task import EvalTask, Person
 from agent.events import run_events as events
 from agent.events.as_json import to_json
@@ -60,7 +60,7 @@ def by_hand(task: EvalTask, before: State) -> list[str]:
     if expect.tree or not all(_ids(pattern, before) for pattern in expect.windows):
         raise NoHandError("it expects windows or controls that are not there, and has no by_hand")
     if expect.outputs:
-        raise NoHandError("nothing tells what makes its commands print that, and it has no by_hand")
+        raise NoHandError("no command can be derived from its expected output, and it has no by_hand")
     commands = [
         _setting(name, value if isinstance(value, str) else value[-1]) for name, value in expect.settings.items()
     ]
@@ -250,7 +250,7 @@ class _Stage:
         self._folder = folder
         self._sandbox = sandbox
         self._stop = stop
-        self.looker = Looker(sandbox, task)
+        self.looker = StateReader(sandbox, task)
 
     def prepare(self) -> None:
         """Make files and settings and open the applications, as the task has them. Raises MaiError."""

@@ -161,7 +161,7 @@ class _Places:
         if isinstance(value, bool) or not (text.isascii() and text.isdigit() and len(text) < 7):
             raise ArgumentError("bad_argument", f'"element" is the number of an element, not {str(value)[:40]!r}')
         if self._outline is None:
-            raise ArgumentError("bad_argument", f"there is no element {text}: no elements were told")
+            raise ArgumentError("bad_argument", f"there is no element {text}: the request listed no elements")
         element = self._outline.numbered(int(text))
         if element is not None and not is_seen(element, self._outline):
             raise ArgumentError("bad_argument", f"element {text} is not in sight now")

@@ -138,7 +138,7 @@ def _value(key: str, quote: str = "") -> str:
 
 
 def json_answers(opening: str, takes: Mapping[str, Sequence[str]], closing: str = "") -> str:
-    """Return a regular expression of answers with a thought, between two literal texts, and one JSON call.
+    """Return a regular expression of answers: `opening`, a thought, `closing`, and one JSON call.
 
     `takes` are the actions, each with its parameters.
     """

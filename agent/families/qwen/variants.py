@@ -126,9 +126,9 @@ _MOST_TOLD = 1000
 
 
 class Fara(QwenComputerUse):
-    """A family that writes its thought, then its calls. Each turn with a screenshot announces it as the next one.
+    """A family that writes its thought, then its calls. A fixed sentence announces each screenshot.
 
-    A turn without its screenshot only keeps the task or its replies (`reference`: the person's reply). The published
+    A turn without its screenshot keeps only its text (`reference`: only the person's reply). The published
     client also tells the page's address if it knows it; here the address is on the screenshot.
     """
 

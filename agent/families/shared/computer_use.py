@@ -50,8 +50,8 @@ class Vocabulary:
     system_buttons: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the key chords for a phone's buttons
     #: units of a scroll by `pixels` per notch (positive: up, and right)
     pixels_per_notch: float = _WORDS["pixels_per_notch"]
-    pixels_per_side_notch: float = 0  # the same sideways, if that differs; 0 if it does not
-    notches: int = 0  # notches of a scroll by `pixels` of any amount; 0 if the amount counts
+    pixels_per_side_notch: float = 0  # the same sideways; 0 if equal
+    notches: int = 0  # fixed notches of a scroll by `pixels`; 0 to use the amount
     from_middle: bool = False  # whether a scroll without a point is at the middle of the screen, not at the pointer
     at_pointer: bool = False  # whether a click may omit its point, and then is at the pointer
     held_in_text: bool = False  # whether the `text` of a click, drag or scroll names the held modifier keys

@@ -36,8 +36,8 @@ _FULL_VOLUME = 65536
 _BEHIND, _NEARLY_NONE = 60, 10
 
 
-class _HoldsError(Exception):
-    """The control holds the number: ends the steps towards it."""
+class _ReachedError(Exception):
+    """Raised to end the steps: the control has the wanted number."""
 
     def __init__(self, done: Done) -> None:
         self.done = done
@@ -74,7 +74,7 @@ class _Amount:
                 return (yield from self._enter(control, self._wanted or 0.0))
             held = yield from self._point(control, held, self._wanted or 0.0)
             return (yield from self._press_keys(control, held, self._wanted or 0.0))
-        except _HoldsError as holds:
+        except _ReachedError as holds:
             return holds.done
 
     def control(self) -> Steps[Element | None]:
@@ -95,7 +95,7 @@ class _Amount:
         return None
 
     def _act(self, step: Step) -> Steps[tuple[Element, float]]:
-        """Take a step; return the control and its number then. Raises _HoldsError if it is the wanted number."""
+        """Take a step; return the control and its number then. Raises _ReachedError if it is the wanted number."""
         move = yield replace(step, words=self._why + step.words)
         self._why = ""
         if self._move is None:
@@ -112,8 +112,8 @@ class _Amount:
         if control is None:  # larger text may move it out of sight
             changed = self._changed()
             if changed is not None and changed.after == f"{self._wanted:g}":
-                raise _HoldsError(Done(str(changed)))
-            raise StuckError(f"{self._words} is not to be seen any more.")
+                raise _ReachedError(Done(str(changed)))
+            raise StuckError(f"{self._words} is not visible any more.")
         self._held = held = number_of(control)
         if self._wanted is None:
             amount = _amount(goal, control, self._place, now)
@@ -121,14 +121,14 @@ class _Amount:
         if done := self._is_there(control, held):
             if self._wanted is not None and (changed := self._changed()) is not None:
                 _check(goal, self.first, self._wanted, changed)
-            raise _HoldsError(done)
+            raise _ReachedError(done)
         return control, held or 0.0
 
     def _is_there(self, control: Element, held: float | None) -> Done | None:
         """Return Done if the control has the wanted number, None if a step is needed. Raises StuckError."""
         goal, words, wanted = self._goal, self._words, self._wanted
         if wanted is None or (held is None and control.role in AMOUNTS):
-            raise StuckError(f"{words} does not tell what it holds.")
+            raise StuckError(f"{words} does not report its value.")
         if control.limits is not None and not control.limits[0] - 1e-9 <= wanted <= control.limits[1] + 1e-9:
             least, most = control.limits
             if goal.value is not None:
@@ -181,7 +181,7 @@ class _Amount:
                 # The handle is under the pointer now. Drag it from there: a click on the handle has no effect.
                 place = before + (wanted - held) * slope
                 here, there = [now.point(x, at) if tall else now.point(at, y) for at in (before, place)]
-                text = f"It holds {held:g}: draw it to {wanted:g}."
+                text = f"It holds {held:g}: drag it to {wanted:g}."
             call = {"action": "drag", "start_coordinate": here, "end_coordinate": there}
             control, held = yield from self._act(Step(text, call, main=True))
             if abs(held - old) > 1e-9 and place != before:
@@ -203,9 +203,9 @@ class _Amount:
                     return Done(f"{self._words} holds {held:g}")
                 end = None if is_from_end else _end_in_steps_of(control, values, wanted, _MOST_KEYS - keys - 1)
                 if end is None:
-                    raise StuckError(f"{self._words} goes in steps past {wanted:g}: it holds {held:g}.")
+                    raise StuckError(f"{self._words} has no step at {wanted:g}: it holds {held:g}.")
                 key, is_from_end, values = end, True, []
-                text = f"From its end it goes to {wanted:g} in whole steps: press {end}."
+                text = f"Whole steps lead from {end} to {wanted:g}: press {end}."
             control, held = yield from self._act(Step.press(text, key))
             keys += 1
         raise StuckError(f"{self._words} holds {held:g}, and I could not bring it to {wanted:g}.")

@@ -40,7 +40,7 @@ _MOST_SCROLLS = 8
 _OPTIONS = CHOICES | TEXTS | {"menu item", "push button", "check box", "toggle button"}
 #: Roles that always count as choices of the opened box, even if they were shown before.
 _ITEMS = frozenset({"menu item", "list item", "radio menu item", "check menu item", "table cell"})
-_BUTTONS = CHOICES | {"toggle button", "push button", "check box"}  # GTK 4 tells radio buttons as check boxes
+_BUTTONS = CHOICES | {"toggle button", "push button", "check box"}  # GTK 4 reports radio buttons as check boxes
 
 
 def click(now: Now, goal: Click) -> OrGoal:
@@ -71,7 +71,7 @@ def click(now: Now, goal: Click) -> OrGoal:
             yield now.click(f"Open “{target.inside}”.", menu, main=False)
             return (yield from find())
         if goal.or_open and not target.inside and not now.opened(target.name):
-            return Step.start(f"{describe_target(target)} is not to be seen: open it.", target.name, main=True)
+            return Step.start(f"{describe_target(target)} is not visible: open it.", target.name, main=True)
         return None
 
     search = Search(now, target)

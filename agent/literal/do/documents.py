@@ -37,9 +37,9 @@ def open_file(now: Now, goal: Open) -> Pursuit:
         return Done(f"“{goal.name}” is open: the window “{window.title}” is in front")
     came, wanted = now.effects_of(attempt).windows, (last_name(goal.name) or goal.name).casefold()
     if came and any(wanted in f"{one.name} {one.value or ''}".casefold() for one in now.scene.shown()):
-        return Done(f"“{goal.name}” is open: {'; '.join(came)}, and names it")
+        return Done(f"“{goal.name}” is open: {'; '.join(came)}, and shows its name")
     if came:
-        return Done(f"I opened “{goal.name}”, and {'; '.join(came)}, which does not tell that name", verified=False)
+        return Done(f"I opened “{goal.name}”, and {'; '.join(came)}, which does not show that name", verified=False)
     raise StuckError(f"I opened “{goal.name}”, but no window of that name appeared.")
 
 
@@ -56,7 +56,7 @@ def open_page(now: Now, goal: Open) -> Pursuit:
 
     if field := (yield from until(address, f"The browser may need longer for “{goal.name}”: wait.", _MOST_WAITS, 1)):
         return Done(f"the browser shows “{goal.name}”: its field reads “{field}”")
-    return Done(f"I asked the browser for “{goal.name}”, and nothing tells which page it shows", verified=False)
+    return Done(f"I asked the browser for “{goal.name}”, but the page that it shows is unknown", verified=False)
 
 
 def open_step(name: str, *, folder: bool = False, application: str = "", main: bool = False) -> Step:
@@ -96,7 +96,7 @@ def write_file(now: Now, goal: WriteFile) -> Pursuit:
     yield from _to_empty_page(now, goal.editor or "text editor")
     yield Step.type(f"Write the text ({len(goal.text)} characters).", goal.text)
     if not (yield from seen(lambda: _has_text(_page(now), goal.text), "The text")):
-        raise StuckError("I typed the text, but the editor does not tell that it took it.")
+        raise StuckError("I typed the text, but the editor does not show it.")
     if not goal.save_as:
         return Done(f"the text holds “{' '.join(goal.text.split())[:60]}”")
     yield Step.press("Save it.", "ctrl+s")
@@ -112,7 +112,7 @@ def save_as(now: Now, goal: SaveAs) -> OrGoal:
         yield Step.press(f"Save “{front.title}” under a name.", "ctrl+shift+s")
         return (yield from _save(now, goal.name, None))
     for name in ("Save changes", "Save") if now.scene.front_of_kind("browser") is not None else ():
-        button = Target(name, "push button")  # of the page, which the keys would not press
+        button = Target(name, "push button")  # the page's own button, which ctrl+s does not press
         if now.finder.best(button) is not None:
             return Click(button)
 
@@ -143,10 +143,10 @@ def replace_text(now: Now, goal: ReplaceText) -> Pursuit:
     new = text.replace(goal.old, goal.new)
     yield now.click("Give the text the focus.", page, main=False)
     yield Step.press("Select all of it.", "ctrl+a")
-    yield Step.type(f"Write it with “{goal.new}” for “{goal.old}”, {count} times.", new, main=True)
+    yield Step.type(f"Write it again, with “{goal.new}” in place of “{goal.old}” {count} times.", new, main=True)
     if (yield from seen(lambda: _has_text(_page(now), new), "The text")):
         return Done(f"the text holds “{' '.join(new.split())[:60]}”")
-    raise StuckError("I typed the new text, but the editor does not tell that it took it.")
+    raise StuckError("I typed the new text, but the editor does not show it.")
 
 
 def _to_empty_page(now: Now, editor: str) -> Steps[None]:
@@ -195,8 +195,8 @@ def _why_not(now: Now, name: str, acted: Move) -> str:
     before = {one.title for one in acted.scene.windows}
     asks = [window.title for window in now.scene.windows if window.title not in before]
     if asks or focused_entry(now) is None:
-        return f"“{name}” was not saved: the editor asks first, as where a file of that name exists. I replace none."
-    return f"“{name}” was not saved: no file of that name came."
+        return f"“{name}” was not saved: the editor asks first, perhaps because the file exists. I replace no file."
+    return f"“{name}” was not saved: no file of that name appeared."
 
 
 def _page(now: Now) -> Element | None:
@@ -222,7 +222,7 @@ def focused_entry(now: Now) -> Element | None:
 
 def seen(check: Callable[[], _T], subject: str, times: int = _MOST_WAITS) -> Steps[_T]:
     """Wait for something to be shown. Return the last result of `check`."""
-    return (yield from until(check, f"{subject} is not to be seen yet: wait.", times, 0.7))
+    return (yield from until(check, f"{subject} is not visible yet: wait.", times, 0.7))
 
 
 def name_field(now: Now, subject: str, failed: str) -> Steps[Element]:

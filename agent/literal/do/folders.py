@@ -223,7 +223,7 @@ def _open_holder(now: Now, name: str) -> Steps[None]:
         raise StuckError(f"I found nothing called “{name}”: {attempt.failure.replace(f'./{name}/..', name)}.")
     failed = f"I opened the folder of “{name}”, but it did not come to the front."
     came = lambda: now.scene.front_of_kind("file manager") if _front_title(now) != before else None  # noqa: E731
-    yield from surely(came, "The folder is not to be seen yet: wait.", failed, _MOST_WAITS)
+    yield from surely(came, "The folder is not visible yet: wait.", failed, _MOST_WAITS)
 
 
 def _pattern(name: str) -> str:
@@ -291,15 +291,13 @@ def _called(now: Now, name: str, words: str, failed: str, request: Move | None =
         field = focused_entry(now)
         if done or not request or field is None or field.value != name or enters == _MOST_ENTERS:
             break
-        entered = yield Step.press(
-            "The name still stands there, which was looked at late: once more.", "enter", main=True
-        )
+        entered = yield Step.press("The name is still in the field: press Enter once more.", "enter", main=True)
     if (evidence := came()) is not None:
         return evidence
     message = _said(now.scene, name)
     others = _new_folders(now, request) if request is not None else []
-    instead = "".join(f" “{other}” came instead, and is still there." for other in others if other != name)
-    return (yield from leave(now, f"{failed}: no file of that name came.{message}{instead}", came))
+    instead = "".join(f" “{other}” appeared instead, and is still there." for other in others if other != name)
+    return (yield from leave(now, f"{failed}: no file of that name appeared.{message}{instead}", came))
 
 
 def _said(scene: Scene, name: str) -> str:

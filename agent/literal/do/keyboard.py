@@ -104,7 +104,7 @@ def scroll(now: Now, goal: Scroll) -> Pursuit:
     if scrolled:
         return Done(f"I scrolled {goal.direction}{where}" + (" to the end" if goal.to_end else ""))
     if goal.to_end:
-        return Done(f"It stands at the end already: nothing moved{where} when I scrolled {goal.direction}")
+        return Done(f"It is at the end already: nothing moved{where} when I scrolled {goal.direction}")
     return Done(f"I scrolled {goal.direction}{where}, and nothing moved", verified=False, on_the_way=True)
 
 
@@ -164,7 +164,7 @@ def type_text(now: Now, goal: Type) -> Pursuit:
             raise StuckError(f"{called(field)} holds “{held[:60]}”, not only what I typed.")
         return Done(words) if words else None
 
-    if done := (yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)):
+    if done := (yield from until(went_in, "The text is not visible yet: wait.", 1, 0.5)):
         return done
     if first.failure is not None:
         raise StuckError(f"the text could not be typed: {first.failure}")
@@ -210,7 +210,7 @@ def _into_display(now: Now, text: str, display: Element) -> Pursuit:
         key = _KEY_NAMES.get(char, char)
         yield Step.press(f"Press the key {key}.", key, main=True)
         typed = text[: at + 1]
-        words = f"{char} is not to be seen yet: wait."
+        words = f"{char} is not visible yet: wait."
         if char.isdigit() and not (yield from until(partial(_reads, now, typed), words, 2, 0.4)):
             held = "; ".join(shown for _, shown in _shown_texts(now.scene)[:2])
             raise StuckError(f"I pressed {key}, but the display holds “{held[:60]}” after “{typed}”.")
@@ -358,7 +358,7 @@ def calculate(now: Now, goal: Calculate) -> Pursuit:
                 return Done(f"{goal.expression} is {number}: the calculator shows “{' '.join(shown.split())[:60]}”")
         return None
 
-    if done := (yield from until(read, "The result is not to be seen yet: wait.", 3, 0.7)):
+    if done := (yield from until(read, "The result is not visible yet: wait.", 3, 0.7)):
         return done
     shows = "; ".join(dict.fromkeys(" ".join(shown.split())[:40] for _, shown in _shown_texts(now.scene)[:3]))
     raise StuckError(f"I entered {goal.expression}, but the calculator does not show the result. It shows: {shows}.")

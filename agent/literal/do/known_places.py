@@ -1,6 +1,6 @@
 """Finds the place of a named thing in the tables, and checks whether the front window shows that place.
 
-If several things have the same name, the thing in the window or on the page that the person means counts.
+Of several things with the same name, the thing in the window or on the page that the person named counts.
 """
 
 from collections.abc import Iterator

@@ -120,7 +120,7 @@ class Search:
         # On a busy machine, the desktop may not have reported a window yet when nothing was done so far.
         if not (self._waits or self._waited_long) and (now.moves or now.scene.front is None):
             self._waited_long = True
-            return self._wait("It is not to be seen: look once more, as it may come late.", _LAST_WAIT)
+            return self._wait("It is not visible: look once more, as it may appear late.", _LAST_WAIT)
         return self._not_found()
 
     def to_offscreen(self, target: Target | None = None) -> Step | None:
@@ -244,7 +244,7 @@ class Search:
             return None if "selected" in way.states else self._go(step, name)
         if (scroll := self.to_offscreen(Target(name))) is not None or now.opened(name):
             return scroll
-        return self._go(Step.start(f"“{name}” is not to be seen: open it.", name), name)
+        return self._go(Step.start(f"“{name}” is not visible: open it.", name), name)
 
     def _later(self) -> Step | None:
         """Return a wait after something was opened, because its window may be empty at first."""
@@ -259,7 +259,7 @@ class Search:
         still = self._last == "scroll" and self.latest is not None and not moved(now, self.latest)
         if self._scrolls_here >= _MOST_SCROLLS or still or (spot := safe_spot(now.scene)) is None:
             return None
-        return self._scroll(f"{describe_target(self.target)} is not to be seen: scroll down.", "down", _NOTCHES, spot)
+        return self._scroll(f"{describe_target(self.target)} is not visible: scroll down.", "down", _NOTCHES, spot)
 
     def _behind_a_tab(self) -> Step | None:
         """Return a click on the next tab of the front window that was not visited."""
@@ -321,7 +321,7 @@ def _where(now: Now) -> str:
 
 
 def _alike(now: Now, target: Target) -> str:
-    """Return what lacks, or which other control has the name, or else the names that are most like it."""
+    """Return why elements are missing, or which other control has the name, or the most similar names."""
     from rapidfuzz import fuzz, process
 
     if now.scene.outline.lacks:

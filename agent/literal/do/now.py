@@ -286,7 +286,7 @@ def opened(step: Step, check: Callable[[], object], name: str) -> Steps[None]:
     if attempt.failure is not None:
         raise StuckError(f"I could not open “{name}”: {attempt.failure}.")
     failed = f"I opened “{name}”, but it did not come to the front."
-    yield from surely(check, f"“{name}” is not to be seen yet: wait.", failed, 6)
+    yield from surely(check, f"“{name}” is not visible yet: wait.", failed, 6)
 
 
 def until(check: Callable[[], _T], words: str, times: int = 2, seconds: float = 1.0) -> Steps[_T]:

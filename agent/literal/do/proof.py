@@ -30,7 +30,7 @@ def led_to(now: Now, move: Move) -> str:
     if target is None or Finder(move.scene, now.names).best(target) is not None:
         return ""
     found = now.finder.best(target)
-    return "" if found is None else f"“{now.scene.text_of(found)[:60]}” is to be seen since"
+    return "" if found is None else f"“{now.scene.text_of(found)[:60]}” is visible since then"
 
 
 def shown_by_sum(reached: Sequence[tuple[Goal, Done]]) -> set[int]:

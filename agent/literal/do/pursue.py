@@ -44,7 +44,7 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
     target = target_of(goal) if isinstance(goal, _CONTROLS) else None
     place = None if target is None or target.here else known_place(now, target)
     if place is not None and place.path[:1] == ("Preferences",) and windows.preferences_of(now, place.app) is None:
-        yield from pursue(now, Open(place.app, "settings"))  # its window is an entry of a menu
+        yield from pursue(now, Open(place.app, "settings"))  # a menu item opens its window
     end: Done | Goal = goal
     while not isinstance(end, Done):
         end = yield from (_resumed(now, end) if isinstance(end, _CONTROLS) else _steps(now, end))

@@ -106,7 +106,7 @@ def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change]
 
     for seconds in _LATE:
         if len(shown()) < len(expected):
-            yield Step.wait("The changes are not to be seen yet: wait.", seconds)
+            yield Step.wait("The changes are not visible yet: wait.", seconds)
     found = shown()
     if already is not None and not found and all(one.kind == "setting" for one in expected):
         return Already(f"nothing was to be changed: {already.words}")
@@ -115,8 +115,8 @@ def _check(now: Now, expected: Sequence[goals.Expected], known: Sequence[Change]
         wanted = {one.what: one.becomes for one in missing if one.kind == "setting"}
         new = [one for one in new_changes(known, now.changes) if one.kind == "setting" and one.what in wanted]
         wrong = [one for one in new if (one.after or "") != wanted[one.what]]  # for example, a switch was on already
-        but = f"this changed otherwise: {wrong[0]}; it was to be" if wrong else (
-            "nothing shows what they were to change (unless it was so before):"
+        but = f"this changed differently: {wrong[0]}; expected" if wrong else (
+            "these expected changes are missing (perhaps made before):"
         )  # fmt: skip
         front = now.scene.front
         asks = f"; in front is the dialog “{front.title or front.app}”" if front is not None and front.dialog else ""
@@ -212,7 +212,7 @@ def _shown(now: Now, attempt: Move, last: bool) -> Pursuit:
     """Return what an action led to. Wait for it only after the last step: a next step waits for its own target."""
     if attempt.failure is not None:
         raise StuckError(attempt.failure)
-    words = "No effect is to be seen yet: wait."
+    words = "No effect is visible yet: wait."
     if done := (yield from until(lambda: _effect(now, attempt), words, 2 if last else 0, 0.7)):
         return Done(done)
     return Done("all steps are done, but nothing shows that they took effect", verified=False)
@@ -251,10 +251,10 @@ def _toggle(now: Now, goal: goals.Toggle, near: Sequence[str]) -> Pursuit:
         return Done(state_of(matches[0])) if matches else None
 
     attempt = yield now.click(f"{state_of(found)}: click it.", found)
-    if done := (yield from until(switched, "It stands as before: wait.", 3, 0.5)):
+    if done := (yield from until(switched, "It has not changed yet: wait.", 3, 0.5)):
         return done
     if attempt.failure is None and not _recorded(now).matching(goal.target):
-        return Done("it went when it was clicked, as items of menus do", verified=False)
+        return Done("it disappeared when it was clicked, as menu items do", verified=False)
     raise StuckError(attempt.failure or "it does not change when it is clicked")
 
 
@@ -332,7 +332,7 @@ def _why_not(now: Now, target: Target, matches: Sequence[Element] = (), sure: Se
     if target.inside not in ("", DESKTOP) and not _recorded(now).windows(target.inside):
         return f"there is no window “{target.inside}”{shown}"
     if target.picture:
-        return f"{named} is not to be seen{shown}"
+        return f"{named} is not visible{shown}"
     others = [one.role for one in now.scene.elements if is_same(one.name, target.name) and now.scene.in_front(one)]
     kinds = f"; what has this name is a {others[0]}" if others and target.role and others[0] else ""
     kind = f"{target.role} " if target.role and target.name else ""

@@ -52,7 +52,7 @@ class Toggling:
             if waited or element.role not in TEXTS:
                 return (yield from self._choose(element))
             waited = True
-            yield Step.wait("Only its text is told yet: wait for the control.")
+            yield Step.wait("Only its text is known yet: wait for the control.")
 
     def _find(self) -> Steps[tuple[Literal["switch", "item", "choice"], Element] | None]:
         """Find a control that reports its state, an item that does not, or one of several choices."""
@@ -139,35 +139,35 @@ class Toggling:
             return self._now.click_at("Click where the box is drawn.", x, y, main=True)
         if self._now.clicked(attempt, switch.box):
             return None
-        return self._now.click("What was clicked was its text alone: click the control.", switch)
+        return self._now.click("Only its text was clicked: click the control.", switch)
 
     # A menu item or OCR text, which does not report its state
 
     def _by_setting(self, item: Element) -> Pursuit:
         """Click an item whose state only a setting reports. Click again if it was in the wanted state before."""
         now, words = self._now, self._words
-        no_setting = "No setting tells yet how it stands: wait."
+        no_setting = "No setting shows its state yet: wait."
         first = yield now.click(f"Click {words}.", item)
         became = yield from until(lambda: self._became(first), no_setting, _MOST_WAITS)
         if became is None:
-            return Done(f"I clicked {words}, and nothing tells how it stands", verified=False)
+            return Done(f"I clicked {words}, and nothing shows its state", verified=False)
         if became[0] is self._goal.on:
             return Done(became[1])
         if (again := self._item()) is None and (step := self._open_again(first)) is not None:
             yield step
             again = self._item()
         if again is None:
-            raise StuckError(f"{words} stands the other way now, and its menu does not open again.")
-        yield now.click("It stood so before: click it again.", again)
+            raise StuckError(f"{words} has the opposite state now, and its menu does not open again.")
+        yield now.click("It had that state before: click it again.", again)
 
         def back() -> Done | None:
             became = self._became(first)
             if became is None:
-                return Done(f"{words} was so already, and is so again")
+                return Done(f"{words} had that state before, and has it again")
             return Done(became[1]) if became[0] is self._goal.on else None
 
         done = yield from until(back, no_setting, _MOST_WAITS)
-        return done or Done(f"I clicked {words}, and nothing tells how it stands", verified=False)
+        return done or Done(f"I clicked {words}, and nothing shows its state", verified=False)
 
     def _became(self, move: Move) -> tuple[bool, str] | None:
         """Return the value of the boolean setting for the target that changed since a move, and the change in words."""
@@ -188,7 +188,7 @@ class Toggling:
         item = next((one for one in before.elements if one.role in MENU_ITEMS and now.clicked(attempt, one.box)), None)
         menus = [up.name for up in before.parents(item) if up.role in ("menu", "push button menu")] if item else []
         found = now.finder.best(Target(menus[-1], role="menu")) if menus else None
-        words = f"Look into the menu again, how {self._words} stands."
+        words = f"Open the menu again to see the state of {self._words}."
         return None if found is None else now.click(words, found)
 
     # One of several choices
@@ -205,12 +205,12 @@ class Toggling:
         if (choice := self._choice()) is not None:
             step = self._picture_above(choice)
             if step is None and choice.role not in TEXTS and not now.clicked(attempt, choice.box):
-                step = now.click("What was clicked was its text alone: click the control.", choice)
+                step = now.click("Only its text was clicked: click the control.", choice)
         if step is not None:
             again = yield step
             if done := (yield from until(lambda: self._chosen_since(again), not_yet, _MOST_WAITS)):
                 return done
-        raise StuckError(f"I clicked what stands for {self._words}, but nothing tells that it took effect.")
+        raise StuckError(f"I clicked what stands for {self._words}, but nothing shows that it took effect.")
 
     def _chosen_since(self, attempt: Move) -> Done | None:
         """Return the evidence that the choice is in force: its setting, or its own state."""

@@ -213,7 +213,7 @@ def _came(now: Now, name: str, attempt: Move) -> Done | None:
     """Check for the opened window or page; None for none yet."""
     window = _new_window(now, attempt)
     if window is not None and (message := _message(now, window)):
-        raise StuckError(f"I opened “{name}”, and “{message}” came.")
+        raise StuckError(f"I opened “{name}”, and “{message}” appeared.")
     if (front := _of_application(now, name, attempt)) is not None:
         return Done(f"{name} is open: “{front.title or front.app}” is in front")
     if window is not None and window.title:  # a window without a title may be a message whose text comes later
@@ -297,7 +297,7 @@ def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
         for name in _names_of(goal):
             found = yield from now.the(Target(name, inside=front.title), CLICKABLE | TEXTS)
             if found is not None and now.scene.in_front(found):
-                return now.click(f"“{name}” is to be seen in the window in front: open it there.", found)
+                return now.click(f"“{name}” is visible in the window in front: open it there.", found)
             if now.finder.hidden(Target(name), CLICKABLE) is not None:
                 step = search.to_offscreen(Target(name))
                 break
@@ -327,7 +327,7 @@ def _by_sight(now: Now, goal: Open, reason: str) -> Pursuit:
         if shows := (yield from until(evidence, f"“{name}” may need longer: wait.", 1)):
             return Done(f"“{name}” is open: {shows}")
     if _ABSENT.match(reason):
-        raise StuckError(f"“{name}” is not installed, and no file or folder of yours is called so.")
+        raise StuckError(f"“{name}” is not installed, and you have no file or folder of that name.")
     raise StuckError(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
 
 

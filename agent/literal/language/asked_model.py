@@ -143,7 +143,7 @@ def _read_goals(answer: str, instruction: str) -> list[Goal]:
     try:
         goals = [dataclasses.replace(one, keys=chord(one.keys)) if isinstance(one, Press) else one for one in goals]
     except UnknownKeyError as error:
-        raise BadReadingError(f"it presses no keys that there are: {error}") from error
+        raise BadReadingError(f"it presses unknown keys: {error}") from error
     if goals:
         _check(goals, unicodedata.normalize("NFC", instruction))
     return goals

@@ -37,7 +37,7 @@ _BUILDERS: Mapping[str, Builder] = vars(controls) | vars(files) | vars(keyboard)
 
 _PLACE = re.compile(r"(?i)(?:in|inside|within|on|under) (?P<place>.+)")
 
-#: A tab that is told after its window: "in the Mouse settings, on the Buttons tab, ...".
+#: A tab that is mentioned after its window: "in the Mouse settings, on the Buttons tab, ...".
 _TAB_IN = re.compile(
     r"(?i)(?<=^in )(?P<window>[^,\x00]{1,40}), (?:on|in|under) (?P<tab>the [^,\x00]{1,40}? (?:tab|page|section))\b"
 )

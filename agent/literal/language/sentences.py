@@ -94,7 +94,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
     return [part for part in parts if part], quoted
 
 
-#: Words before a place that is told last: "turn on X, it's in Y", "X off, please, on the Y page".
+#: Words before a place at the end: "turn on X, it's in Y", "X off, please, on the Y page".
 _BEFORE_A_PLACE = re.compile(
     r"(?i)(?:,? please)?(?:,? (?:which|that)(?: is|['’]s| are| lies?)|,(?: it(?: is|['’]s))?) "
     r"(?=(?P<place>(?:in|on|inside|under|from) (?:the |my )?[^\s,.:!?][^,.:!?]*)(?:[.!?]|$))"
@@ -102,7 +102,7 @@ _BEFORE_A_PLACE = re.compile(
 
 
 def _with_place_last(text: str) -> str:
-    """Remove the words and the comma before a place that is told last. A text to type is left alone."""
+    """Remove the words and the comma before a place at the end. A text to type is left alone."""
     verb = re.compile(rf"(?i) {lexicon.verbs()}(?![\w'’-])")
 
     def joined(match: re.Match[str]) -> str:

@@ -21,7 +21,7 @@ Groups: TypeAlias = Mapping[str, str]
 Table: TypeAlias = Literal["phrases", "rules", "wishes"]
 
 _PIECE = re.compile(r"\((?P<one>[^()]*)\)|\[(?P<maybe>[^\[\]]*)\]|\{(?P<name>\w+)\}|(?P<word>\S+)")
-#: Other wordings of "should": the panel should hide: "have the panel hide".
+#: Other wordings of "should": "have the panel hide" is "the panel should hide".
 _WANTS = r"(?:i want|i need|let|make|have|get|see that|make sure(?: that)?|ensure(?: that)?)"
 _WANTS_NOT = r"(?:i do not (?:want|like|need)|do not let|do not have|never let|never have)"
 _MOST_OF_A_NAME = 60

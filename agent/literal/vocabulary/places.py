@@ -57,7 +57,7 @@ class Place:
     under: str = ""  # the heading above or label beside it
     above: int = 0  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
     unit: str = ""  # the unit of its control, if the control does not show it: "ms"
-    thing_on: bool = True  # the state that the thing itself must have: settings speak of it, and not of the control
+    thing_on: bool = True  # the state that the thing itself must have; settings report this state, not the control's
     unset: float = 0  # the value in effect if nothing is set, although the control shows less; 0 for none
 
     @property

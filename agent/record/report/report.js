@@ -50,7 +50,7 @@ const report = (() => {
     if (!facts.length) $("facts").hidden = true;
     $("problem").textContent = run.problem;
     $("problem").hidden = !run.problem;
-    if (run.still) { // pictures that do not follow each other: misses of an evaluation
+    if (run.still) { // independent pictures, such as an evaluation's misses
       $("show-before").parentElement.hidden = true;
       $("filter").placeholder = "Filter  /";
     }
@@ -152,7 +152,7 @@ const report = (() => {
     return el("section", {}, el("h3", { text: title }), ...children);
   }
 
-  // A text that can be unfolded and copied; the button stands beside the fold, not in it, for those who go by keys.
+  // A text that can be unfolded and copied; the button stands beside the fold, not in it, for keyboard users.
   function folded(title, text, open = false) {
     const node = el("details", {}, el("summary", { text: title }), el("pre", { text, tabindex: "0", "aria-label": title }));
     node.open = open;
@@ -222,7 +222,7 @@ const report = (() => {
     return part(run.still ? "Sample" : "Action", ...lines);
   }
 
-  // What the model proposed stands with the reasons to ask about that, what the person made of it with its own.
+  // The proposed action has its reasons for asking, and the person's change has its own.
   function action(one) {
     const asked = one.approval;
     const lines = [el("p", { class: "words", text: (one.changed ? "The model proposed: " : "") + one.proposed })];
@@ -344,7 +344,7 @@ const report = (() => {
   addEventListener("resize", reachable);
   $("warnings").addEventListener("toggle", reachable);
 
-  // A live page: what is recorded by now. Whoever looks at the newest step goes on looking at the newest.
+  // Updates a live page. If the newest step was selected, the newest step stays selected.
   function update(next) {
     const newest = current >= steps.length - 1, place = current;
     const told = (index) => JSON.stringify([steps[index], steps[index + 1]]);
@@ -364,7 +364,7 @@ const report = (() => {
     const to = newest ? steps.length - 1 : Math.min(place, steps.length - 1);
     if (to !== place) select(to);
     else if (told(to) !== before) again(to);
-    else mark(to); // whoever reads it is not disturbed
+    else mark(to); // unchanged: do not redraw it under the reader
     filter();
   }
 

@@ -1,8 +1,8 @@
 "use strict";
-// The picture of a step: before and after its action, both beside a slider, or what differs; enlarged and moved.
+// The picture of a step: before and after its action, both with a slider, or the difference; with zoom and pan.
 const makeStage = ({ $, el, svg, pictures }) => {
   const MODES = ["before", "after", "slider", "difference"];
-  // A block of so many pixels has changed if its colours differ by this much on the whole; less is the compression.
+  // A block has changed if a pixel differs by more than this per channel; less is due to compression.
   const BLOCK = 12, DIFFERS = 26;
   const stage = $("stage");
   const canvas = el("div", { class: "canvas" });
@@ -168,7 +168,7 @@ const makeStage = ({ $, el, svg, pictures }) => {
     return box;
   }
 
-  // The surroundings of the target, a pixel of the screenshot as a pixel, so that its words can be read.
+  // The surroundings of the target, unscaled, so that its words can be read.
   function glass(one) {
     const aim = one.marks || one.wanted;
     const point = aim && aim.points.filter(Boolean).at(-1);

@@ -1,14 +1,14 @@
 "use strict";
-// The run over its time: what the screen showed, what every step spent its time on, and a walk through it by itself.
+// The run over its time: what the screen showed, what every step spent its time on, and playback.
 const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, trouble }) => {
   // Longest and shortest time that a step is shown while it plays, in milliseconds.
   const LONGEST = 2600, SHORTEST = 450;
   const SPEEDS = [1, 2, 4];
-  // Beginnings of more steps than this would hide what they lasted.
+  // Most steps with a tick at their start: more ticks would hide the durations.
   const MOST_TICKS = 120;
   const film = $("film"), track = $("track"), peek = $("peek");
 
-  // Seconds from the beginning of the run: as recorded; one after the other where no time was.
+  // Start and end of each step in seconds, as recorded; without a recorded time, after the step before.
   let spans = [], end = 0.001, origin = 0, length = 0.001;
   function measure() {
     spans = [];
@@ -68,7 +68,7 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
   }
 
   const resized = new ResizeObserver(() => frames());
-  // As many frames as there is room for, each what the screen showed at its time.
+  // As many frames as fit; each shows the screen at its time.
   function frames() {
     if ($("time").hidden) return; // a run that has just begun
     const room = Math.max(1, Math.floor((film.clientWidth + 6) / 110));
@@ -122,7 +122,7 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
     });
   }
 
-  // ---- by itself
+  // ---- playback
 
   let timer = 0, speed = 0;
   const plays = () => timer !== 0;

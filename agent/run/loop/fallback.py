@@ -87,7 +87,7 @@ class DecidingModels:
             self._refused = True
             self._context.emit(events.Warned(
                 f"The model is stuck: {stuck}. The model at {relief.endpoint.host} may not take over: the policy "
-                'lets nothing leave this computer for it. To allow that, write screenshots = "ask" under [leaving] in '
+                'lets nothing be sent to it. To allow that, write screenshots = "ask" under [leaving] in '
                 "your policy file (docs/safety.md)."
             ))  # fmt: skip
             return False

@@ -107,7 +107,7 @@ class _Attempt:
     situation: Situation = UNKNOWN
     aim: Aim = Aim()  # noqa: RUF009 -- frozen
 
-    def goes_to(self, situation: Situation) -> None:
+    def set_situation(self, situation: Situation) -> None:
         """Set what is known of the action's target."""
         self.situation, self.aim = situation, aim_of(self.target, situation)
 
@@ -124,7 +124,7 @@ class Performer:
         self._holding = HeldKeys(context)
         self._sentence = Sentence(self._settings.instruction)
         self._pointed: DesktopPoint | None = None  # where the last action left the pointer
-        self._came = ""  # what had come to the last action's point since the model saw the screen
+        self._came = ""  # what had replaced the element at the last action's point
 
     async def perform(self, turn: Turn) -> None:
         """Carry out the actions in order until one is not done. Results go into the turn.
@@ -215,7 +215,7 @@ class Performer:
         objection = "" if turn.agreed else turn.decision.objection
         if steering.acted:  # do not ask about an action that will not be done
             return turn.void(index, "overtaken", target, Note("taken_over"))
-        attempt.goes_to(await self._look(judged, turn))
+        attempt.set_situation(await self._look(judged, turn))
         came, self._came = self._came, _came(judged, attempt.situation)
         if self._came and self._came != came:
             return turn.void(index, "left out", target, Note("failed", f"{self._came} meanwhile: look again"))
@@ -236,7 +236,7 @@ class Performer:
             return turn.void(index, "overtaken", target, Note("taken_over"))
         if verdict.instead is not None:
             attempt.target, attempt.judged = verdict.instead, self._holding.held.judged(verdict.instead)
-            attempt.goes_to(situation)
+            attempt.set_situation(situation)
             turn.notes.append(Note("changed", describe(attempt.target)))
         return True
 
@@ -343,10 +343,10 @@ def _described(outline: Outline | None, attempt: _Attempt) -> Described | None:
 
 
 def _came(action: Action[DesktopPoint], now: Situation) -> str:
-    """Return what came to an action's point since the model saw the screen: another thing of the same role; else "".
+    """Return what replaced the element at an action's point since the model saw the screen; "" for nothing.
 
     A name that differs in its digits only is the same thing: a clock, or a counter. A toolkit may report one thing in
-    its outline and another at a point, so the same answer does not hold an action back twice.
+    its outline and another at a point, so the same answer drops an action only once.
     """
     seen = now.described
     if seen is None or not now.elements or not isinstance(action, Click | LongPress):

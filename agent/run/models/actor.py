@@ -53,7 +53,7 @@ class Actor:
     family: Family
     history: History
     settings: RunSettings
-    apps: tuple[str, ...]  # installed applications that the model is told
+    apps: tuple[str, ...]  # installed applications that are named to the model
     targets: TargetFinder
     system_prompt: str | None = None  # replaces the family's own
     _added: str = ""

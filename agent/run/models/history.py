@@ -25,7 +25,7 @@ BLOCK_HIGH_UNCACHED = 6
 #: `grow` keeps everything that fits. This limit only bounds the memory.
 _GROW_MOST = 512
 
-#: After something is dropped, the past fills this share of its room.
+#: After a drop, past steps may fill this share of their token budget.
 _REFILL = 0.7
 #: UTF-8 bytes per token, a low estimate: English has about 4, JSON and code about 3, Chinese about 3.
 _BYTES_PER_TOKEN = 2.5

@@ -46,12 +46,12 @@ async def open_model(
     opened: AsyncExitStack,
     race: Race | None = None,
     *,
-    helps_out: bool = False,
+    is_fallback: bool = False,
     trace: str = "",
 ) -> ServedModel:
     """Ask an engine's endpoint what it serves, and detect the model's family unless it is named.
 
-    `opened` closes the client. `helps_out`: a fallback model, which is sent no screenshots yet. `trace`: see
+    `opened` closes the client. `is_fallback`: a fallback model, which is sent no screenshots yet. `trace`: see
     `client_of`. Raises MaiError: the endpoint cannot be asked, or there is no such family.
     """
     client = engine.client or client_of(engine.endpoint, patience, engine.condition, trace)
@@ -59,7 +59,7 @@ async def open_model(
     discovering = client.discover(detect_family)
     endpoint = await (discovering if race is None else race(discovering))
     remarks = [engine.remark] if engine.remark else []
-    if not (endpoint.is_local or helps_out):
+    if not (endpoint.is_local or is_fallback):
         remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")
     name = family or engine.family or detect_family(endpoint.model or "")
     if name is None:

@@ -26,7 +26,7 @@ _RESTLESS = SettleRule().spot_cells
 
 #: Removes what the model may not see from a captured screen and its outline.
 Conceal: TypeAlias = Callable[[Frame | None, Outline], tuple[Frame | None, Outline]]
-#: Returns the check whether a screen shows what the model's last step was done for; None if nothing is awaited.
+#: Returns a check for the effect that the model's last step should have; None if it needs none.
 Awaited: TypeAlias = Callable[[], Callable[[Outline], bool] | None]
 
 
@@ -108,7 +108,7 @@ class Observer:
     saw: Callable[[], None] = lambda: None  # called as soon as a screen that the model will be shown was captured
     see: See = "screenshot"
     conceal: Conceal | None = None
-    awaited: Awaited = lambda: None  # what shows that the model's next step can be done
+    awaited: Awaited = lambda: None  # the check for the effect of the model's last step
     _early: "_Early | None" = None  # the outline that was begun during `watch`
 
     def look(self) -> Observation:

@@ -138,7 +138,7 @@ def _captured(box: Region, viewport: Viewport) -> Box:
 
 
 #: Seconds for an outline: the tree takes tenths of a second, reading a whole new screen some seconds on a busy machine.
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 
 
 class Eye:
@@ -159,7 +159,7 @@ class Eye:
         """Return the screen and its elements. Raises EnvironmentLacksError."""
         frame = self._desktop.screen.grab()
         try:
-            return frame, self._outliner.take(frame).result(_PATIENCE)
+            return frame, self._outliner.take(frame).result(_TIMEOUT)
         except LateError as error:
             raise EnvironmentLacksError("The screen could not be read in time.", "Try --tree.") from error
 

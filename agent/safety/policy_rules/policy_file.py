@@ -110,7 +110,7 @@ def read_policy(data: Mapping[str, Any], location: str) -> PolicyFile:
     if not read.rules:  # it would look like protection, but never ask anything
         raise UsageError(
             f"There is no rule in {location}.",
-            "Start from a copy of the shipped one, or use --approve never to be asked nothing.",
+            "Start from a copy of the shipped one, or use `--approve never` for no questions.",
         )
     return read
 

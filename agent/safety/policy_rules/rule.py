@@ -272,7 +272,7 @@ class Rule(PolicyPart):
             return any(each.covers(caption) for each in self.unlisted)
 
         called = captions(situation, typing=typing)
-        # With several word lists, a caption also passes if the first list covers all its parts (they only look or go).
+        # With several word lists, a caption also passes if the first list (viewing, navigation) covers all its parts.
         parted = len(self.unlisted) > 1 and not self.asked
         looks = self.unlisted[0].covers
         return any(not is_listed(one) and not (parted and all(map(looks, parts_of(one) or [one]))) for one in called)

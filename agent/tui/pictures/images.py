@@ -151,7 +151,7 @@ _OLD_OCTANTS = {
     0x01: 0x1CEA8, 0x02: 0x1CEAB, 0x40: 0x1CEA3, 0x80: 0x1CEA0,
 }  # fmt: skip
 _QUADRANTS = " ▘▝▀▖▌▞▛▗▚▐▜▄▙▟█"
-#: The colour of marks, and its place among the sixteen colours; a ground this near to it (0 to 255) becomes black.
+#: The colour of marks, and its place among the sixteen colours; a background this near to it (0 to 255) becomes black.
 _MARK, _MARK_SIXTEEN, _NEAR = (255, 0, 80), (255, 85, 85), 100
 #: Cells from the target to the sides of its frame.
 _HALF_WIDTH = 3

@@ -29,7 +29,7 @@ _DRAW_SEXTANTS = ("KITTY_WINDOW_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR")
 #: knows the key U from 0.28 on; Debian 12's older one shows empty boxes instead of images.
 _QUESTION = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24,U=1;AAAA\x1b\\"
 #: Seconds to wait for the answer, also over a slow line.
-_PATIENCE = 0.3
+_TIMEOUT = 0.3
 #: Pixels of a cell if the terminal does not report them: those of the first terminal with sixels (VT340).
 _CELL = (10, 20)
 
@@ -83,7 +83,7 @@ def draws_placeholders() -> bool:
     if terminal is None:
         return False
     try:
-        with capture_terminal_response("\x1b_G", "\x1b\\", _PATIENCE) as answer:
+        with capture_terminal_response("\x1b_G", "\x1b\\", _TIMEOUT) as answer:
             terminal.write(_QUESTION)
             terminal.flush()
     except (TerminalError, TimeoutError, OSError, ValueError):

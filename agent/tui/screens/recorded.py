@@ -48,6 +48,8 @@ class RecordedScreen(StepsScreen):
 
     async def fill(self) -> None:
         self.view = view = await asyncio.to_thread(read_view, self._path)
+        if not self.is_attached:  # the screen was closed meanwhile
+            return
         self.show_rows(0 if view.rows else -1)
         self.show_card()
         self.query_one(StatusLine).show(view, view.seconds)

@@ -112,6 +112,8 @@ class RunScreen(AnsweringScreen):
     @work(exclusive=True, group="here")
     async def _look_here(self) -> None:
         self._here = await asyncio.to_thread(start_page.look, self._options)
+        if not self.is_attached:  # the application ended meanwhile
+            return
         if not self.view.instruction:
             self.show_rows(-1)
         self.show_status()

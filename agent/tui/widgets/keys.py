@@ -19,7 +19,7 @@ def motions(*actions: tuple[str, str]) -> list[BindingType]:
     return [Binding(keys, *action, show=False) for keys, action in zip(_MOTIONS, actions, strict=True)]
 
 
-#: How far pale words are from the foreground to the ground.
+#: How far pale text is blended from the foreground to the background.
 _PALE = 0.3
 
 
@@ -71,7 +71,7 @@ class TextScroll(VerticalScroll):
 
 
 def pale(variables: dict[str, str]) -> Style:
-    """A style for words of less weight: between the foreground and the ground, and still readable."""
+    """A style for less important text: between foreground and background, and still readable."""
     try:
         words, ground = Color.parse(variables["foreground"]), Color.parse(variables["surface"])
     except (KeyError, ColorParseError):

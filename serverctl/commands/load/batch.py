@@ -43,7 +43,7 @@ The answers file gets one line for each, in the order in which they are done:
   {"id": "a2", "ok": false, "error": {"kind": "image", "message": "..."}}
 
 The whole file is checked before anything is sent. After a stop, a crash or failures, the same command goes on:
-what has an answer is not asked again, what failed is."""
+answered requests are skipped, failed ones are sent again."""
 
 _EXAMPLES = """examples:
   mai-server batch requests.jsonl                              the running server, into requests.answers.jsonl

@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     if options.endpoint is not None:
         if options.apply:
             raise UsageError(
-                "--apply restarts a server, and this one is not ours.", "Start it anew with what is advised."
+                "--apply restarts a server, and this one is not ours.", "Restart it yourself with the advised settings."
             )
         reading, request = _read_foreign(options), None
     else:
@@ -102,7 +102,7 @@ def _read_foreign(options: argparse.Namespace) -> Reading:
     window = observe(endpoint, options.load, options.seconds)
     page = endpoint.metrics_page()
     if window is None or page is None:
-        raise EnvironmentLacksError(f"{named.base_url} tells no numbers (/metrics).", "Only vLLM's own are read.")
+        raise EnvironmentLacksError(f"{named.base_url} has no /metrics.", "Only vLLM's own are read.")
     metrics, info = parse_metrics(page), read_samples(page)["cache_config_info"]
     labels = info[0][0] if info else {}
     settings: dict[str, Any] = {}

@@ -144,7 +144,7 @@ def _files(model: str | None, only: bool) -> Iterator[Finding]:
         for defect in defects:
             yield Finding("files", not defect.stops, str(defect))
         if not defects:
-            yield Finding("files", True, f"{place.name}: whole, and they fit each other")
+            yield Finding("files", True, f"{place.name}: complete and consistent")
 
 
 def _writable() -> Finding:

@@ -26,7 +26,7 @@ _EXAMPLES = """examples:
   mai-server capabilities --wheel vllm-0.34.0.whl one that was downloaded
   mai-server capabilities --release 0.34.0 --against 0.19.1
 
-exit status: 0 told, 1 a flag that plans use went, 3 there is no vLLM to ask, or to run another release's parser with"""
+exit status: 0 done, 1 a flag that plans use is gone, 3 an installed vLLM is needed, and there is none"""
 #: Maximum number of names to print; --json has all.
 _MOST_NAMES = 40
 

@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     unit = settings / "systemd" / "user" / f"mai-server-{Folder(name).name}.service"
     if shutil.which("systemctl") is None:
         raise EnvironmentLacksError(
-            "This machine has no systemd.", "Let its own way of starting programs run `mai-server up --again`."
+            "This machine has no systemd.", "Add `mai-server up --again` to its startup programs."
         )
     if options.off:
         _switch_off(unit)
@@ -124,7 +124,7 @@ def _systemctl(*words: str) -> None:
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
         raise EnvironmentLacksError(
-            f"systemd did not take it: {reason.rstrip('.')}.", "`systemctl --user status` says whether yours runs."
+            f"systemctl failed: {reason.rstrip('.')}.", "`systemctl --user status` says whether yours runs."
         )
 
 

@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         "mai-server check",
         description="Answer the checklist of a server that goes into production, point by point: health, a question "
         "about a picture, tokens a second, the key, prefix caching, memory, context, attention, cards, supervisor, "
-        "errors. Of a server that somebody else started, what it tells is judged, and the rest is a ?.",
+        "errors. Points that a foreign server does not report are marked ?.",
         epilog="exit status: 0 nothing is wrong, 1 something is, 3 no server answers\n\n"
         "examples:\n  mai-server check\n  mai-server check --endpoint 10.0.0.7:8000 --json",
     )
@@ -153,7 +153,7 @@ def _configured(info: Any) -> Iterator[Point]:
     if share is None:
         yield Point("memory share", None, "the server does not tell")
         return
-    advice = "0.85 to 0.95 leaves vLLM the room and the driver the rest (--gpu-memory-utilization)"
+    advice = "use 0.85 to 0.95, which leaves memory for the driver (--gpu-memory-utilization)"
     good = 0.85 <= share <= 0.95 or bool(info.get("kv_cache_memory_bytes", "None") != "None")
     yield Point("memory share", good, f"{share:.2f}", advice)
 

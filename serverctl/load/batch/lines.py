@@ -107,7 +107,7 @@ def image_parts(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def index_requests(path: Path, *, keep_going: bool = False) -> Index:
-    """Check every line and remember its place. Images must exist but are not opened.
+    """Check every line and note its id. Images must exist but are not opened.
 
     Raises UsageError if there are no requests; without `keep_going` also for broken lines, double ids, missing images.
     """
@@ -141,7 +141,7 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
         more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
         raise UsageError(
             f"{path}: {named}{more}. Nothing was sent.",
-            "Mend them, or go on with --keep-going: then they are recorded as errors.",
+            "Correct them, or record them as errors with --keep-going.",
         )
     if not ids and not broken:
         raise UsageError(f"{path} holds no requests.", "One JSON object a line is a request; see --help.")

@@ -57,7 +57,7 @@ def plan_gaudi(group: Group, model: Model, inputs: PlanInputs, answer: int = ANS
     draft.decide_model(model, speculation=False)
     draft.decide("dtype", "bfloat16", "the format Gaudi computes in", _SOURCE)
     draft.decide("max_num_seqs", 4, "each number of requests is one more graph to compile", _SOURCE)
-    draft.decide("max_num_batched_tokens", 8192, "so many tokens are prefilled in one step", _SOURCE)
+    draft.decide("max_num_batched_tokens", 8192, "maximum number of tokens prefilled in one step", _SOURCE)
     if model.shape.vision is not None:
         draft.decide("images", model.history_images, "one graph is compiled for each number of images", _SOURCE)
     count = int(draft.values.get("images", 0))

@@ -146,7 +146,7 @@ def test_more_changes_than_a_receipt_holds_are_counted(tmp_path, watch):
         (tmp_path / f"{number}").write_text("x")
     changes = watched.files.changes()
     assert len(changes) == 2001
-    assert changes[-1].after == "20 more files changed than are listed and can be undone"
+    assert changes[-1].after == "20 more files changed; they are not listed and cannot be undone"
 
 
 def test_when_the_kernel_could_not_keep_up_everything_is_looked_at(tmp_path, watch, monkeypatch):

@@ -277,7 +277,7 @@ def test_published_8_bit_weights_are_taken_before_16_bits_are_downloaded_to_be_m
     assert any(f"({gib:.1f} GiB) are downloaded" in note for note in made.notes)
 
 
-#: Wishes for less memory, and for more; none of them is a wish for a larger model.
+#: BenchmarkOptions for less memory, and for more; none of them is a wish for a larger model.
 WISHES: list[dict[str, Any]] = [
     {"max_model_len": 8192}, {"max_model_len": "auto"}, {"images": 1}, {"longest_edge": 1_003_520},
     {"gpu_memory_utilization": 0.95}, {"gpu_memory_utilization": 0.5}, {"kv_cache_dtype": "fp8"}, {"max_num_seqs": 1},

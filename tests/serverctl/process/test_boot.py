@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from stubs.controlled import MIB, PATIENCE, Machine, tiny_model
+from stubs.controlled import MIB, TIMEOUT, Machine, tiny_model
 from stubs.exports import read_words, settings
 
 from serverctl.commands.servers import boot
@@ -44,7 +44,7 @@ def test_the_unit_starts_the_last_server_as_it_was(
     again = machine.wait("default", "ready", "failed")
     assert (again.phase, again.port) == ("ready", first.port)
     process.terminate()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     machine.assert_nothing_left()
     assert boot.main(["--off"]) == 0
     assert not unit(machine).exists()

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from stubs.controlled import PATIENCE, Machine, tiny_model
+from stubs.controlled import TIMEOUT, Machine, tiny_model
 
 from serverctl import endpoint
 from serverctl.load.client import OURS, on_loopback
@@ -82,7 +82,7 @@ async def behind(folder: Folder, hold: float = 20.0) -> AsyncIterator[tuple[Door
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -151,7 +151,7 @@ async def test_draining_lets_what_runs_end_and_holds_what_comes(folder: Folder) 
         engine.may.clear()
         runs = asyncio.create_task(client.post(CHAT, content=b"runs"))
         await until(lambda: engine.bodies)
-        drained = asyncio.create_task(door.drain(PATIENCE))
+        drained = asyncio.create_task(door.drain(TIMEOUT))
         await asyncio.sleep(0)
         comes = asyncio.create_task(client.post(CHAT, content=b"comes"))
         await until(lambda: door.held == 1)
@@ -302,7 +302,7 @@ def test_down_ends_a_change_that_waits_for_a_long_request(machine: Machine) -> N
     )
     thread.daemon = True
     thread.start()
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while probe.inside(on_loopback(state.port, key)) != 1 and time.monotonic() < end:
         time.sleep(0.02)
     control.change("default", slots(read_request(Folder("default").request_file), 3), wait=60)
@@ -317,7 +317,7 @@ def test_a_gate_that_a_killed_program_left_shut_is_opened_again(machine: Machine
     machine.up()
     folder = Folder("default")
     folder.gate_file.touch()
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while folder.gate_file.exists() and time.monotonic() < end:
         time.sleep(0.05)
     assert not folder.gate_file.exists()

@@ -18,7 +18,7 @@ from serverctl.commands.servers.status import lines_of
 from serverctl.process import logs
 from serverctl.process.logs import MOST_BYTES, LogWriter, follow, log_files, tail
 from serverctl.process.state import Folder
-from serverctl.watch import Watch, by_clients
+from serverctl.watch import Watch, has_client_requests
 
 KEYS = {
     "name", "phase", "stage", "percent", "message", "model", "models", "source", "family", "endpoint", "api_key",
@@ -97,8 +97,8 @@ def test_nothing_is_judged_before_a_client_has_asked_and_a_phase_counts_from_its
     looked = Watch("default").look()
     assert looked.metrics is not None
     asked_by_nobody = replace(looked.metrics, generation_tokens=1, requests={"length": 1}, running=0)
-    assert not by_clients(asked_by_nobody)
-    assert by_clients(replace(asked_by_nobody, generation_tokens=9))
+    assert not has_client_requests(asked_by_nobody)
+    assert has_client_requests(replace(asked_by_nobody, generation_tokens=9))
     assert "nobody has asked anything" in "\n".join(lines_of(replace(looked, judged=())))
 
 
