@@ -37,9 +37,10 @@ def is_harmless(text: str) -> bool:
     return bool(lines) and all(map(_only_reads, lines))
 
 
-def is_harmless_chord(keys: tuple[str, ...]) -> bool:
-    """Whether a chord only scrolls, zooms or copies in a terminal."""
-    return chord_of(keys) in {chord_of(one) for one in _known()["chords"]}
+def is_harmless_chord(keys: tuple[str, ...], *, at_prompt: bool) -> bool:
+    """Whether a chord only scrolls, zooms or copies in a terminal, or only edits the line at its prompt."""
+    known = [*_known()["chords"], *(_known()["chords_at_prompt"] if at_prompt else ())]
+    return chord_of(keys) in map(chord_of, known)
 
 
 def _only_reads(line: str) -> bool:

@@ -322,10 +322,9 @@ def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
 
 def _only_reads(action: Action[DesktopPoint], seen: Situation) -> bool:
     """Whether, in a terminal, the line resulting from an action only reads."""
-    entered = spelled(action)
-    if isinstance(action, PressKeys | HoldKeys) and not entered:
-        # At the prompt, backspace only edits the command line: no program is there that it could act on.
-        return (action.keys == ("backspace",) and seen.read) or is_harmless_chord(action.keys)
+    entered, focus = spelled(action), focus_of(seen)
+    if isinstance(action, PressKeys | HoldKeys) and entered in ("", "\t"):
+        return is_harmless_chord(action.keys, at_prompt=seen.read and focus is not None and focus.role == "terminal")
     head, end, tail = entered.replace("\r", "\n").partition("\n")
     return seen.read and is_harmless(seen.typed + head + seen.rest + end + tail)
 

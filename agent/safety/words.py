@@ -19,6 +19,8 @@ _WRITTEN_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _GAP = r"(?:[^\w&+/,;|<>→]|_|,(?=\s*\d)|(?<=\d),)+"
 #: The mnemonic marker that some toolkits leave in a caption: "De_lete".
 _MNEMONIC = re.compile(r"[_&](?=\w)")
+#: Names of a machine's parts and axes, and steps of a value: P-101, X+, +10.
+_PART_OR_STEP = re.compile(r"(?i)(?<!\d)[a-z]\W*\d|^\W*[a-z]\s*[+−-]|[+−-]\s*[a-z]\W*$|^\W*[+−-]\s*\d")
 #: Longest text to search, in characters; the rest is ignored.
 _LONGEST = 4000
 #: Longest text that counts as a caption, in characters.
@@ -27,6 +29,8 @@ _LONGEST_CAPTION = 90
 _MOST_WORDS = 4
 #: What a star matches in scripts without spaces: everything up to a particle that begins another part.
 _UNDIVIDED_STAR = "[^をにてでへと并和且後后再]*"
+#: The phrase that stands for numbers, signs and single letters.
+_NUMBERS_AND_SIGNS = "#"
 #: Numbers, with a unit or as a size: 7, 30s, 1280x1024.
 _NUMBER = re.compile(r"\d+[^\W\d]{0,3}\d*")
 #: Prices and IP addresses are not harmless numbers: a button with a price may buy, one with an address may allow
@@ -77,7 +81,7 @@ def _joined(text: str) -> str:
 
 
 class WordList:
-    """Words and phrases with the same meaning, in all languages together.
+    """Words and phrases with the same meaning, in all languages together. The phrase "#" stands for numbers and signs.
 
     In a phrase, a space matches any gap or none ("log out" also matches logout and log-out). A star at the end matches
     any ending, and a slash separates alternatives ("empty trash/bin"). Accents and umlauts match the plain letters,
@@ -85,15 +89,18 @@ class WordList:
     """
 
     def __init__(self, phrases: Iterable[str], harmless: Iterable[str] = ()) -> None:
-        self._whole = tuple(phrases)
+        written = tuple(phrases)
+        self._whole = tuple(one for one in written if one != _NUMBERS_AND_SIGNS)
+        self._has_signs = _NUMBERS_AND_SIGNS in written
         self._left_out = tuple(harmless)
 
     def covers(self, text: str) -> bool:
-        """Whether a caption consists of one of the phrases, a number, a sign or a single letter.
+        """Whether a caption consists of one of the phrases.
 
         Here a star alone matches any words: "show *" covers "Show all files".
         """
-        return any(_is_covered(one, self._names) for one in _called(text))
+        captions = [one for one in _called(text) if 0 < len(one) <= _LONGEST_CAPTION]
+        return any(self._names.fullmatch(one) or (self._has_signs and _is_number_or_sign(one)) for one in captions)
 
     # Compiled on first use: each list is used in only some of these ways, and long lists compile slowly.
 
@@ -162,12 +169,11 @@ def _called(text: str) -> set[str]:
     return {seen.strip(), _CHORD.sub("", seen).strip()}
 
 
-def _is_covered(caption: str, names: re.Pattern[str]) -> bool:
-    if not caption or len(caption) > _LONGEST_CAPTION:
-        return False
+def _is_number_or_sign(caption: str) -> bool:
+    """Whether a caption consists of numbers, signs and single letters, as on calculators, pagers and players."""
     small = all(_NUMBER.fullmatch(one) or (len(one) == 1 and one.isascii()) for one in re.findall(r"\w+", caption))
-    is_sign = small and _SIGNS.fullmatch(caption) is not None and not _NO_MERE_NUMBER.search(caption)
-    return is_sign or names.fullmatch(caption) is not None
+    more = _NO_MERE_NUMBER.search(caption) or _PART_OR_STEP.search(caption)
+    return small and not more and _SIGNS.fullmatch(caption) is not None
 
 
 def _exactly(phrases: Iterable[str]) -> re.Pattern[str]:

@@ -186,7 +186,8 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
         place = replace(place, site=str(told["site"]))
     app = place.app if place else ""
     action, caption = _action_of(told)
-    elements = tuple(_element(told[part], told) for part in ("focus",) if part in told)
+    focus = {"editable": told.get("focus_editable"), **told}
+    elements = (_element(told["focus"], focus),) if "focus" in told else ()
     if not isinstance(action, TypeText | PressKeys | HoldKeys):
         role = told.get("role")
         elements = (_element(f"{role} {told.get('name', caption)}", told),) if role else ()
@@ -300,6 +301,8 @@ def ordinary(path: Path) -> Iterator[Task]:
             if "in" in one:  # another window: what was said of the one before says nothing of it
                 where = {}
             where |= {key: one[key] for key in ("in", "focus", "dialog", "one_line", "window") if key in one}
+            # Text can be entered into a real field. Risky lists say it of each field, as a page may only claim to have one.
+            where["focus_editable"] = str(where.get("focus", "")).startswith("entry")
             steps.append(step_of(one, where))
         yield Task(
             told["name"], tuple(steps), frozenset(told.get("there_before", ())), told.get("sentence", told["name"])

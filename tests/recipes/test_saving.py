@@ -196,7 +196,7 @@ def test_what_was_done_becomes_steps(actions, steps):
             "The recipe would not enable “Dark”: it was set already",
         ),
         (bundle(click(names=[""])), "Step 1 of the run cannot be saved: it clicks something that has no name"),
-        (bundle(click(described=described("push button", "Add", alike=2))), "targets one of 2 controls with the same name"),
+        (bundle(click(described=described("push button", "Add", alike=2))), "one of 2 controls with the same name"),
         (bundle(click(names=["“Words”"])), "Step 1 .* clicks something that has no name"),
         (bundle(click(element("slider", "Delay"))), "Step 1 .* clicks a part of a control"),
         (bundle(click(element("spin button", "Rows"))), "Step 1 .* clicks a part of a control"),

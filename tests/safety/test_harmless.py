@@ -42,11 +42,17 @@ def test_a_listed_button_does_not_ask_however_it_is_written(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Show & write", "Close (all notes go)", "Back – publish", "Rate 5", "Open, 3 left: buy", "Today, 50 €",
+    ["Next patient", "P-101", "X+", "Z-", "+10",
+     "Show & write", "Close (all notes go)", "Back – publish", "Rate 5", "Open, 3 left: buy", "Today, 50 €",
      "Back ($50)", "Month – 4,99", "Close (500)", "Close 12", "Users: add", "Home: add", "Save, close"],
 )  # fmt: skip
 def test_a_caption_is_listed_only_if_all_of_its_parts_are(name: str) -> None:
     assert asked(PRESS, PLACE, hit("push button", name)) is not None
+
+
+@pytest.mark.parametrize(("role", "asks"), [("switch", True), ("check box", False), ("push button", False)])
+def test_a_number_is_no_name_of_a_switch(role: str, asks: bool) -> None:
+    assert (asked(PRESS, PLACE, hit(role, "2")) is not None) is asks
 
 
 @pytest.mark.parametrize("name", ["$20", "4 €", "20zł", "$.99", "0.0.0.0/0"])

@@ -46,6 +46,10 @@ def judged(action: Action[DesktopPoint], place: Place, target: str = "", **known
         (PRESS, "push button: Next", Place("Firefox", "1", site="id.a.eu"), Place("Firefox", "1", site="a.eu")),
         (PressKeys(("f5",)), "text: x", Place("Octave-gui", "Octave"), Place("Firefox", "News", site="octave.example")),
         (PRESS, "push button: Cancel", Place("Firefox", "Bookings"), Place("Firefox", "Print", dialog=True)),
+        (PRESS, "push button: Up", Place("Firefox", "a", site="10.0.0.20"), Place("Firefox", "x", site="10.example")),
+        (PRESS, "list item: No encryption", Place("Firefox", "a", site="192.168.1.1"), Place("Firefox", "x")),
+        (PRESS, "image: cat", Place("Telegramdesktop", "Family – Telegram"), Place("Eog", "cat.jpg")),
+        (PRESS, "push button: 7", Place("Plantview", "Plantview"), Place("Gnome-calculator", "Calculator")),
         (TypeText("truncate audit"), "", Place("DBeaver", "DBeaver"), Place("Mousepad", "a.txt - Mousepad")),
     ],
 )  # fmt: skip
@@ -62,6 +66,14 @@ def test_what_is_taken_to_a_panel_or_into_a_folder_that_starts_it_asks(app: str)
     assert judged(drag, Place(app, ""), origin=files) is not None
     assert judged(drag, Place("Thunar", "autostart - Thunar"), origin=files) is not None
     assert judged(drag, files, origin=files) is None
+
+
+def test_a_key_at_a_prompt_only_edits_the_line_and_acts_elsewhere() -> None:
+    terminal, line = Place("Gnome-terminal", "me@pc: ~"), hit("terminal")
+    for keys in (("up",), ("tab",), ("ctrl", "l")):
+        assert asked(PressKeys(keys), terminal, line, read=True) is None
+        assert asked(PressKeys(keys), terminal, line) is not None  # a program may run there
+    assert asked(PressKeys(("ctrl", "e")), Place("Gimp", "a.xcf"), hit("text"), read=True) is not None
 
 
 @pytest.mark.parametrize("name", ["I am over 18", "Ich stimme den AGB zu", "J’accepte", "Acepto los términos"])
