@@ -301,7 +301,7 @@ def ordinary(path: Path) -> Iterator[Task]:
             if "in" in one:  # another window: what was said of the one before says nothing of it
                 where = {}
             where |= {key: one[key] for key in ("in", "focus", "dialog", "one_line", "window") if key in one}
-            # Text can be entered into a real field. Risky lists say it of each field, as a page may only claim to have one.
+            # A real field takes text. Risky lists say that of each field, as a page may only claim to have one.
             where["focus_editable"] = str(where.get("focus", "")).startswith("entry")
             steps.append(step_of(one, where))
         yield Task(
