@@ -35,8 +35,11 @@ SCRIPT = [
 ]
 
 
+VALIDATORS = {name: Draft202012Validator(schema) for name, schema in schemas().items()}
+
+
 def check(name: str, value: Any) -> None:
-    Draft202012Validator(schemas()[name]).validate(value)
+    VALIDATORS[name].validate(value)
 
 
 async def run_with_everything(receive: Any) -> None:
