@@ -266,11 +266,16 @@ def json_name(field: str) -> str:
     return "point" if field == "end" else field
 
 
+def kind_of(action: Action[P]) -> str:
+    """Return the JSON name of an action's kind."""
+    return _NAMES[type(action)]
+
+
 def to_json(action: Action[P]) -> dict[str, Any]:
     """Return the action as plain JSON: "type", then its fields. A point is [x, y] in the action's own space."""
     values = {json_name(field.name): _plain(getattr(action, field.name)) for field in fields(action)}
     unsaid = [name for name in OPTIONAL if name in values and not values[name] and values[name] is not False]
-    return {"type": _NAMES[type(action)], **{name: value for name, value in values.items() if name not in unsaid}}
+    return {"type": kind_of(action), **{name: value for name, value in values.items() if name not in unsaid}}
 
 
 def _plain(value: Any) -> Any:

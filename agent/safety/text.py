@@ -38,7 +38,7 @@ _SHELL_LIST = re.compile(r"\{([^{}\s]{1,200},[^{}\s]{0,200})\}")
 _SHIFTED = str.maketrans("`1234567890-=[]\\;',./", '~!@#$%^&*()_+{}|:"<>?')
 
 
-@lru_cache(maxsize=8)  # all patterns of a policy search the same few texts
+@lru_cache(maxsize=64)  # all patterns of a policy search the same few texts
 def readings(text: str) -> tuple[str, ...]:
     """Return the ways in which a text can be read.
 
@@ -88,7 +88,7 @@ def places(text: str, piece: str) -> list[tuple[int, int]]:
 
 def found(pattern: re.Pattern[str], text: str) -> bool:
     """Whether a pattern matches in any reading of a text."""
-    return next(matches(pattern, text), None) is not None
+    return any(map(pattern.search, set(readings(text))))
 
 
 def matches(pattern: re.Pattern[str], text: str, before: str = "", after: str = "") -> Iterator[str]:

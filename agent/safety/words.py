@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 from agent.safety.text import readings
 from foundation.configs import load_config
@@ -56,6 +56,7 @@ _CHORD = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)  # every rule compares the same few texts
 def plain(text: str) -> str:
     """Return the text without case, accents and marks, for comparisons."""
     folded = unicodedata.normalize("NFKD", text.casefold().translate(_PLAIN))

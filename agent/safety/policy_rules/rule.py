@@ -26,8 +26,8 @@ from agent.core.actions import (
     PressKeys,
     TypeText,
     VisitPage,
+    kind_of,
     points_of,
-    to_json,
 )
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.keys import chord
@@ -283,7 +283,7 @@ class Rule(PolicyPart):
         return chord_of(action.keys) not in self.unlisted_keys
 
     def _speaks_of(self, action: Action[DesktopPoint], situation: Situation) -> bool:
-        kind = to_json(action)["type"]
+        kind = kind_of(action)
         if kind in self.actions or (kind == "hold" and "key" in self.actions):  # holding a key presses it first
             return True
         if isinstance(action, TypeText) and self.keys and "key" in self.actions:  # a line end is Enter
@@ -355,7 +355,7 @@ class Allowed(PolicyPart):
         if isinstance(action, OpenApp | VisitPage):
             return any(found(one, name) for one in self.windows for name in situation.opens or ())
         needed = [situation.focused] if isinstance(action, TYPING) else [situation.under]
-        if to_json(action)["type"] == "drag":
+        if isinstance(action, Drag):
             needed.append(situation.origin)
         return all(place is not None and any(found(one, place.app) for one in self.windows) for place in needed)
 
