@@ -41,7 +41,8 @@ def test_dark_mode_is_enabled_by_a_real_model_on_a_server_that_the_run_starts(co
     assert theme(run) == "Adwaita-dark"
     assert run.meta["verified"] is True
     done = [action["target"]["type"] for step in run.steps for action in step["actions"]]
-    assert done[0] == "open" and done.count("click") == 2, done
+    # On a busy machine, a click may come before the page, and is made again.
+    assert done[0] == "open" and done[-1] == "finish" and set(done[1:-1]) == {"click"}, done
 
 
 def test_a_setting_that_is_not_there_is_said_to_be_absent(command, kept, served):
