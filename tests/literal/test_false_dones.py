@@ -246,6 +246,35 @@ def by_keys(step, pointed):
     return react
 
 
+def backwards(amount, call):
+    """A slider whose numbers grow to the left."""
+    place = call.get("end_coordinate", call.get("coordinate"))
+    if place is not None:
+        amount.value = round(min(1.0, max(0.0, 1 - (place[0] - 200) / 200)) * 1000)  # it is 200 wide, from 200
+    amount.value += {"right": -1, "left": 1}.get(call.get("keys"), 0)
+
+
+def test_a_slider_that_counts_backwards_gets_its_number_and_has_no_maximum():
+    amount = Amount(300, "slider")
+    assert ending(run("set Time to 400", amount, backwards)[-1]) == ("success", True)
+    assert amount.value == 400
+    last = run("set Time to maximum", amount, backwards)[-1]
+    assert ending(last)[0] == "fail"
+    assert "backwards" in last.arguments["text"]
+    assert amount.value == 400
+
+
+def test_a_maximum_is_the_very_end():
+    amount = Amount(400, "slider")
+
+    def ends(amount, call):
+        by_keys(1, 995)(amount, call)
+        amount.value = 1000 if call.get("keys") == "end" else amount.value
+
+    assert ending(run("set Time to maximum", amount, ends)[-1]) == ("success", True)
+    assert amount.value == 1000
+
+
 def test_a_slider_is_brought_to_the_very_number():
     last = run("set Time to 500", Amount(400, "slider"), by_keys(1, 497))[-1]
     assert ending(last) == ("success", True)

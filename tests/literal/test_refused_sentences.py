@@ -26,7 +26,6 @@ def test_an_opinion_after_an_instruction_is_no_second_thing(sentence):
     "sentence",
     [
         "turn off the compositor, you will see",
-        "open the calculator, it's what we need",
         "close Thunar and the panel is hidden",
         "click Save and how it ends",
     ],

@@ -21,6 +21,8 @@ from agent.screen.outline import Element
 _SLIDERS = frozenset({"slider", "dial"})
 #: Keys for a slider's minimum and maximum.
 _ENDS = ("home", "end")
+#: A slider that ends within this share of its range of a limit is at its end.
+_NEAR_AN_END = 0.01
 #: Most keys pressed on a slider. After pointing, it is near enough for these.
 _MOST_KEYS = 24
 _MOST_POINTED = 4
@@ -129,6 +131,8 @@ class _Amount:
         goal, words, wanted = self._goal, self._words, self._wanted
         if wanted is None or (held is None and control.role in AMOUNTS):
             raise StuckError(f"{words} does not report its value.")
+        if "disabled" in control.states and not (held is not None and _equal(held, wanted, goal, control)):
+            raise StuckError(f"{words} cannot be set now: it is greyed out.")
         if control.limits is not None and not control.limits[0] - 1e-9 <= wanted <= control.limits[1] + 1e-9:
             least, most = control.limits
             if goal.value is not None:
@@ -140,8 +144,6 @@ class _Amount:
             if self._move is None:
                 return Already(f"{words} holds {held:g} already")
             return Done("; ".join((f"{words} holds {held:g}", *self._now.effects_of(self._move).changes[:2])))
-        if "disabled" in control.states:
-            raise StuckError(f"{words} cannot be set now: it is greyed out.")
         return None
 
     def _changed(self) -> Change | None:
@@ -168,7 +170,12 @@ class _Amount:
         x, y = _spot(control, wanted, least, span)
         place = y if tall else x  # along the slider
         control, held = yield from self._act(now.click_at(f"Point at {wanted:g} on it.", x, y, main=True))
+        goal = self._goal
+        is_relative = goal.unit == "%" or goal.value is None or goal.direction
+        if abs(held - (least + most - wanted)) < 0.1 * span < abs(held - wanted) and is_relative:
+            raise StuckError(f"{self._words} counts backwards, so I do not know which of its ends is more.")
         slope = (-control.box.height if tall else control.box.width) / span  # pixels a unit, as far as it is known
+        ends = [_spot(control, end, least, span)[int(tall)] for end in (least, most)]
         for _ in range(1, _MOST_POINTED):
             if abs(held - wanted) / span <= 2 / max(control.box.width, control.box.height, 1):
                 break  # within two pixels, keys are better than pointing
@@ -179,7 +186,8 @@ class _Amount:
                 text, place = f"Drag it to {wanted:g}.", y if tall else x
             else:
                 # The handle is under the pointer now. Drag it from there: a click on the handle has no effect.
-                place = before + (wanted - held) * slope
+                # The numbers of some sliders do not grow evenly.
+                place = min(max(before + (wanted - held) * slope, min(ends)), max(ends))
                 here, there = [now.point(x, at) if tall else now.point(at, y) for at in (before, place)]
                 text = f"It holds {held:g}: drag it to {wanted:g}."
             call = {"action": "drag", "start_coordinate": here, "end_coordinate": there}
@@ -191,6 +199,11 @@ class _Amount:
     def _press_keys(self, control: Element, held: float, wanted: float) -> Pursuit:
         """Bring a slider to the number by keys."""
         more, less = ("up", "down") if _is_tall(control) else ("right", "left")
+        if (limits := control.limits) is not None and wanted in limits:
+            key = _ENDS[0 if wanted == limits[0] else 1]
+            control, held = yield from self._act(Step.press(f"It holds {held:g}: press {key}.", key))
+            if abs(held - wanted) <= _NEAR_AN_END * (limits[1] - limits[0]):  # some sliders never reach their limit
+                return Done(f"{self._words} holds {held:g}")
         values: list[float] = []  # before each key press, since the last jump to an end
         keys, is_from_end = 0, False
         while keys < _MOST_KEYS and not (keys > 1 and self._now.moves[-1].has("no_effect")):
@@ -207,6 +220,8 @@ class _Amount:
                 key, is_from_end, values = end, True, []
                 text = f"Whole steps lead from {end} to {wanted:g}: press {end}."
             control, held = yield from self._act(Step.press(text, key))
+            if key in (more, less) and (held - values[-1] if values else 0) * (1 if key == more else -1) < 0:
+                more, less = less, more  # it counts backwards
             keys += 1
         raise StuckError(f"{self._words} holds {held:g}, and I could not bring it to {wanted:g}.")
 
@@ -334,6 +349,8 @@ def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool
         return abs(held - wanted) < 0.25 * _SHARE * span
     decimals = len(f"{goal.value:g}".partition(".")[2])
     digit = span / 100 if goal.unit == "%" else min(10.0**-decimals, span / 100)
+    if wanted in (control.limits or ()):
+        digit = min(digit, _NEAR_AN_END / 10 * span)
     return abs(held - wanted) < max(0.5 * digit, 1e-6 * span)
 
 

@@ -12,7 +12,7 @@ from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, SWITCHES
 from agent.literal.goals import Target
 from agent.literal.vocabulary.lexicon import letters_of, plain, programs_of_kind
-from agent.literal.vocabulary.places import Place, Setting, find_page, find_places, is_same_page
+from agent.literal.vocabulary.places import Place, Setting, find_page, find_places, is_same_page, is_vague
 
 
 def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
@@ -26,7 +26,7 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
         return None
     names = dict.fromkeys(filter(None, (target.whole, target.name)))
     places = [place for name in names for place in find_places(name, desktop, on=on)]
-    if target.here:
+    if target.here or (not target.inside and is_vague(target.whole or target.name)):
         places = [place for place in places if in_its_window(now, place)]
     if target.inside:
         places = [place for place in places if is_in(now, place, target.inside)]

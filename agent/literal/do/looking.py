@@ -334,10 +334,13 @@ def _alike(now: Now, target: Target) -> str:
     return f" There is {' and '.join(f'“{name}”' for name, *_ in found)}." if found else ""
 
 
-def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
-    """Return a step that brings a window to the front: by its panel button, its title bar or alt+tab."""
+def to_front(now: Now, window: ShownWindow, *, main: bool = False, by_keys: bool = False) -> Step:
+    """Return a step that brings a window to the front: by its panel button, its title bar or alt+tab.
+
+    `by_keys`: by alt+tab. Nothing tells whether a window has its title bar inside or above its box.
+    """
     words = f"Bring “{window.title}” to the front."
-    for element in now.scene.elements:
+    for element in () if by_keys else now.scene.elements:
         if element.role not in ("toggle button", "push button", "list item") or not element.trusted:
             continue
         if any(now.scene.in_window(element, other) for other in now.scene.windows):
@@ -346,7 +349,7 @@ def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
             return now.click(words, element, main=main)
     above = now.scene.windows[: now.scene.windows.index(window)]
     y = window.box.top + (-12 if window.box.top >= 14 else 14)
-    for part in (0.5, 0.3, 0.7):  # shares of the title bar's width without buttons
+    for part in () if by_keys else (0.5, 0.3, 0.7):  # shares of the title bar's width without buttons
         x = window.box.left + part * window.box.width
         if not any(covers(one.box, x, y, 6, 30) for one in above):
             return now.click_at(words, x, y, main=main)

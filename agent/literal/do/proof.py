@@ -39,6 +39,7 @@ def shown_by_sum(reached: Sequence[tuple[Goal, Done]]) -> set[int]:
     signs = ""
     for at, (goal, _) in enumerate(reached):
         name = goal.target.name.strip().lower() if isinstance(goal, Click) else ""
+        name = "=" if isinstance(goal, Press) and goal.keys in (("=",), ("enter",)) else name
         sign = load_config("proof.toml")["signs"].get(name, name)
         words = " ".join(done.words for _, done in reached[at : at + 2] if done.verified)
         held = re.search(r"holds “([^”]*)”|clipboard.*characters?: (\S+)", words)

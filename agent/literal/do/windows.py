@@ -84,10 +84,13 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
     if goal.how == "show desktop" and not now.scene.windows:
         return Already("no window covers the desktop")
     missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window."
-    size = now.scene.outline.size
-    for one in _named(now, goal.target)[:1] if goal.how == "maximize" else ():
-        if one.box.width >= _LARGE * size.width and one.box.height >= _LARGE * size.height:
-            return Already(f"“{one.title}” is maximized already")
+
+    def is_large(window: ShownWindow) -> bool:
+        size = now.scene.outline.size
+        return window.box.width >= _LARGE * size.width and window.box.height >= _LARGE * size.height
+
+    if goal.how == "maximize" and (large := [one for one in _named(now, goal.target)[:1] if is_large(one)]):
+        return Already(f"“{large[0].title}” is maximized already")
     window = yield from _bring_to_front(now, goal.target, missing)
     if goal.how == "focus":
         return Done(f"“{window.title}” is in front")
@@ -98,7 +101,7 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
             return Done("the windows are minimized") if not now.scene.windows else None
         if goal.how == "minimize":
             return Done(f"the window “{window.title}” is not shown any more") if shown is None else None
-        if shown is None or shown.box == window.box:
+        if shown is None or shown.box == window.box or (goal.how in ("maximize", "fullscreen") and not is_large(shown)):
             return None
         larger = shown.box.width * shown.box.height > window.box.width * window.box.height
         if larger is (goal.how == "unmaximize"):
@@ -137,14 +140,14 @@ def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool =
 
 def raise_window(now: Now, window: ShownWindow) -> Steps[ShownWindow]:
     """Bring this window to the front."""
-    for _ in range(max(3, len(now.scene.windows) + 1)):
+    for attempt in range(max(3, len(now.scene.windows) + 1)):
         same = [one for one in now.scene.windows if _key(one) == _key(window)]
         if not same:
             raise StuckError(f"The window “{window.title}” is not there any more.")
         shown = next((one for one in same if one.box == window.box), same[0])
         if shown is now.scene.front:
             return shown
-        yield to_front(now, shown, main=True)
+        yield to_front(now, shown, main=True, by_keys=attempt > 0)
     raise StuckError(f"I could not bring “{window.title}” to the front.")
 
 

@@ -187,6 +187,8 @@ class _Reader:
                     return name, True, False
                 case kinds.MakeFolder(name, where) | kinds.Rename(_, name, where) | kinds.Trash(name, where):
                     return (f"{where}/{name}" if where else name), False, True
+                case kinds.Transfer(name, to):
+                    return f"{to}/{name.rpartition('/')[2]}", False, True
                 case kinds.WriteFile(_, name) if name:
                     return name, False, True
                 case kinds.Type():

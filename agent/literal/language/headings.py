@@ -33,6 +33,12 @@ _UP_TO_A_VERB = re.compile(
 _USE = re.compile(
     rf"(?i)(?P<before>^(?:in|inside) [^,]{{1,40}}? |^|, | and | then )use (?:the )?(?:menu )?(?={_NAME}{_ARROW}{_NAME})"
 )
+#: "from the Style list in the preferences, choose X"; "set A to X and B to Y".
+_FROM_LIST = re.compile(
+    r"(?i)^from (?:the )?(?P<list>[^,]+?) (?:list|box|drop-?down) (?:in|of) (?P<place>[^,]+?),? "
+    r"(?P<verb>choose|pick|select) (?P<value>.+)$"
+)
+_TWO_VALUES = re.compile(r"(?i)^(?P<first>(?:set|change) [^,]+? to \S+) and (?!then\b)(?P<second>[^,]+? to \S+)$")
 #: Verbs that are followed by a text to type. An unquoted text must not be parsed.
 _HOLDS_TEXT = re.compile(
     r"(?is)(?:.*(?:\b(?:and|then),?|[,.:]) )?(?:type|write|enter|input|paste|insert|note|jot)\b"
@@ -70,9 +76,11 @@ def with_verbs(text: str) -> str:
     if _HOLDS_TEXT.match(text):
         return text
     verb = rf"(?={lexicon.verbs()}(?![\w'’-]))"
-    items = re.split(r", and |, | and ", text)
+    items = re.split(r", and |, | and ", re.sub(r"^(?:[Tt]urn|[Ss]witch) (?=.+ (?:on|off)$)", "", text))
     if len(items) > 1 and all(re.search(r"\S (?:on|off)$", item) and not _starts_with_verb(item) for item in items):
         return ", ".join(f"turn {item}" for item in items)  # "Dark mode on, notifications off"
+    text = _FROM_LIST.sub(r"in \g<place>, \g<verb> \g<value> in \g<list>", text)
+    text = _TWO_VALUES.sub(r"\g<first>, set \g<second>", text)
     text = _USE.sub(r"\g<before>click ", text)
     text = re.sub(rf"(^|, | and | then ){_THAT_COMES}{verb}", r"\1", text)
     return _with_clicks(_opened(re.sub(rf"(?<= and )there,? {verb}", "", text)))
@@ -99,6 +107,14 @@ def _opened(text: str) -> str:
     if pieces[at - 1 :] == [": ", rest] and _PATH.fullmatch(pieces[at - 2]) and amount_of(rest) is not None:
         before, _, last = steps[-1].rpartition("click ")
         return place + ", ".join([*steps[:-1], f"{before}set {last} to {rest}"])
+    named = re.fullmatch(r"(?P<name>[^,:]{1,60}?):? (?P<amount>\d[^,]*)", rest)
+    if (
+        pieces[at - 1 : at] == [": "]
+        and named
+        and not _starts_with_verb(rest)
+        and amount_of(named["amount"]) is not None
+    ):
+        rest = f"set {named['name']} to {named['amount']}"
     joints = pieces[1:at:2] if not rest else []
     if (rest and not _starts_with_verb(rest)) or any("then" not in joint for joint in joints):
         return text

@@ -141,12 +141,27 @@ _NAMES = re.compile(
 )
 _MAY_END_A_NAME = re.compile(r"(?i)(?: for)? (?:now|again|thanks|thank you|today)")
 _SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"
+_ASKED = r"(?:(?:please|(?:can|could|would|will) you(?: please)?),? )?"
 #: A reason before an instruction, joined by "so".
-_REASON_BEFORE = re.compile(rf"(?i)(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{lexicon.verbs()} .+)")
+_REASON_BEFORE = re.compile(rf"(?i)(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{_ASKED}{lexicon.verbs()} .+)")
 #: A complaint after an instruction: "turn it down a little, it's too loud".
 _COMPLAINT_AFTER = re.compile(
     rf"(?i)(?P<order>(?:^|(?<=[.!?] )){lexicon.verbs()} [^.!?]+?), (?:it|they|that|this|(?:my|the|your) [\w ]{{1,30}}?)"
     r"(?:['’]s| is| are|['’]re) (?:\w+ )?too \w+(?=[.!?]|$)"
+)
+#: A reason after an instruction, as a clause or a sentence: ", it's easier on my eyes", ". I keep hitting it".
+_REASON_AFTER = re.compile(
+    r"(?:, |[.!?] )(?P<why>(?:(?:[Ii]t|[Tt]hat|[Tt]his)(?:['’]s| \w+s)"
+    r"|(?:I|we) (?:keep|always|often|hardly|barely|find|like|prefer|hate|forget|lose)"
+    r"|[Mm]y \w+ (?:is|are|hurts?|keeps?|gets?|feels?)|[Tt]he (?:\w+ ){1,3}\w+s(?= (?:me|us|my)\b))"
+    r"(?P<rest> [a-z '’]+))(?=[.!?]|$)"
+)
+#: Words with which such a clause may say what to do.
+_MAY_ORDER = re.compile(
+    r"\b(?:in|on(?! my eyes\b)|off|under|at|from|to|should|must|needs|has|want|called|named|instead|too)\b"
+)
+_BECAUSE = re.compile(
+    r",? because (?P<why>[^.,!?;\x00]+)(?=[.!?]|$|, (?:and|then) )|^[Bb]ecause (?P<before>[^.,!?;\x00]+), "
 )
 _ASIDE = re.compile(
     r"(?i)(?P<verb>open|start|launch|show|close|make|create|find|turn|switch|set|change|get|give|bring|put)"
@@ -155,14 +170,25 @@ _ASIDE = re.compile(
 
 
 def _without_reasons(text: str) -> str:
-    """Remove the reason before an instruction. A complaint stays, because it may name what "it" refers to."""
+    """Remove the reasons for an instruction. A complaint stays, because it may name what "it" refers to."""
     reason = _REASON_BEFORE.fullmatch(text)
-    why = without_courtesy(reason["why"]) if reason is not None else ""
-    tables: tuple[Table, ...] = ("phrases", "wishes")
-    if reason is not None and not any(True for table in tables for _ in matches(table, why, [])):
+    if reason is not None and not _is_wish(reason["why"]):
         text = reason["what"]
+
+    def without(match: re.Match[str]) -> str:
+        told, why = text[: match.start()].rpartition(". ")[2], next(filter(None, match.groups()))
+        orders = match.re is _REASON_AFTER and (_MAY_ORDER.search(match["rest"]) or _is_wish(why))
+        return match[0] if orders or _words().search(why) or _TYPING.search(told) else ""
+
+    text = _REASON_AFTER.sub(without, _BECAUSE.sub(without, text))
     text = _COMPLAINT_AFTER.sub(lambda found: found[0] if _TYPING.match(found["order"]) else found["order"], text)
     return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
+
+
+def _is_wish(text: str) -> bool:
+    """Whether the table of phrases says what to do about a text, such as a complaint."""
+    tables: tuple[Table, ...] = ("phrases", "wishes")
+    return any(True for table in tables for _ in matches(table, without_courtesy(text), []))
 
 
 def _without_gerunds(text: str) -> str:

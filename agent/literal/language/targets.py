@@ -183,6 +183,7 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
         under = part.shown(match["beside"])
     elif (match := _OWNED.fullmatch(text)) and part.shown(match["place"]).casefold() in lexicon.programs():
         inside = part.shown(match["place"])  # "Mousepad's toolbar"
+        article = article and re.fullmatch(_role_words(), match["thing"]) is not None
     elif (match := re.fullmatch(rf"(?P<thing>.*{_role_words()}) of (?P<place>.+)", text, re.IGNORECASE)) or (
         (match := _IN.fullmatch(text)) and not re.search(r"\bbox$", match["thing"], re.IGNORECASE)
     ):

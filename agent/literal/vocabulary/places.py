@@ -80,6 +80,13 @@ def known_thing(name: str) -> tuple[str, bool] | None:
     return next((names[candidate] for candidate in (wanted, *shorter) if candidate in names), None)
 
 
+def is_vague(name: str) -> bool:
+    """Return whether a word means no thing by itself, and ends the names of several: "delay"."""
+    ending = f" {plain(name)}"
+    things = {thing for one, (thing, _) in names_of_things().items() if one.endswith(ending)}
+    return known_thing(name) is None and len(things) > 1
+
+
 def find_places(name: str, desktop: Desktop, *, on: bool = True) -> list[Place]:
     """Return the places where a thing of that name is switched on (or off) or set; empty if the tables lack it.
 

@@ -86,8 +86,17 @@ def _click_path(part: Part, match: Groups) -> list[Goal]:
     return [Click(read_target(part, step)) for step in match["what"].split(" > ")]
 
 
+def _make(part: Part, match: Groups) -> list[Goal] | None:
+    """ "make the title alignment left"."""
+    thing = part.shown(match["thing"])
+    return [Choose(part.shown(match["value"]), Target(thing))] if is_choice(thing) else None
+
+
 def _choose(part: Part, match: Groups) -> list[Goal] | None:
     """ "choose Daloa in Style" is a choice; "choose Save in the File menu" is a click."""
+    if match["preposition"] == "under":  # "pick Slight under Hinting"
+        thing = part.shown(match["thing"])
+        return [Choose(part.shown(match["value"]), Target(thing))] if is_choice(thing) else None
     if re.search(
         r"(?i) (?:tab|menu|page|window|dialog|toolbar|section|list|panel)$| (?:under|below|next to) ", match["control"]
     ):

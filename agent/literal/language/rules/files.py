@@ -82,7 +82,10 @@ def _transfer(part: Part, match: Groups) -> list[Goal] | None:
     what, place = _with_place(match["what"])
     to = match["to"]
     named = [(_without_kind(item), item) for item in split_list(what)[0]]
-    if not all(_SURELY_A_FILE.fullmatch(bare) or bare != _ARTICLE.sub("", item) for bare, item in named):
+    it_moves = part.it_is_file and len(named) == 1 and named[0][0] in _IT
+    if not it_moves and not all(
+        _SURELY_A_FILE.fullmatch(bare) or bare != _ARTICLE.sub("", item) for bare, item in named
+    ):
         return None
     into_folder = re.search(rf"{fragment('folder')}|\b(?:{_FOLDERS})\b|/", part.shown(to), re.IGNORECASE)
     if (

@@ -128,10 +128,13 @@ def _page(shown: str, *, by_browser: bool) -> str:
 def _get(part: Part, match: Groups) -> list[Goal] | None:
     """ "get me the file manager", "I need a terminal": only for things that can be opened or switched."""
     what = match["what"]
+    target = read_target(part, what)
+    if target.inside and is_switch(target.name):  # "large text in the accessibility settings"
+        return [Toggle(target, on=True)]
     name = part.shown(re.sub(r"^(?:the|a|an|my|some) ", "", what, flags=re.IGNORECASE))
     if name.casefold() in lexicon.applications() or re.search(rf"(?i) (?:{_APPLICATION}|folder|{_SETTINGS})$", name):
         return _open(part, match)
-    return [Toggle(read_target(part, what), on=True)] if is_switch(name) else None
+    return [Toggle(target, on=True)] if is_switch(name) else None
 
 
 def _show(part: Part, match: Groups) -> list[Goal]:
