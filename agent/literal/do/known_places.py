@@ -47,7 +47,8 @@ def _is_on_page(now: Now, target: Target) -> bool:
 def is_in(now: Now, place: Place, name: str) -> bool:
     """Return whether a place is in the window, application, page or tab of that name."""
     around = (place.app, place.window, *place.path)
-    if letters_of(place.app) in programs_of_kind(name.casefold()):  # "the text editor"
+    programs = {letters_of(place.app), letters_of(place.desktop_file.rpartition(".")[2])}  # Files is Nautilus
+    if programs.intersection(programs_of_kind(name.casefold())):  # "the text editor"
         return True
     return any(fit_of(one, name) >= WHOLE or is_same_page(one, name) for label in around for one in now.names.of(label))
 
