@@ -38,7 +38,10 @@ _FROM_LIST = re.compile(
     r"(?i)^from (?:the )?(?P<list>[^,]+?) (?:list|box|drop-?down) (?:in|of) (?P<place>[^,]+?),? "
     r"(?P<verb>choose|pick|select) (?P<value>.+)$"
 )
-_TWO_VALUES = re.compile(r"(?i)^(?P<first>(?:set|change) [^,]+? to \S+) and (?!then\b)(?P<second>[^,]+? to \S+)$")
+_TWO_VALUES = re.compile(
+    r"(?i)^(?P<verb>set|change|move|copy|rename) (?P<first>[^,]+? to \S+) and "
+    r"(?!then\b|the rest\b|the others?\b)(?P<second>[^,]+? to \S+)$"
+)
 #: Verbs that are followed by a text to type. An unquoted text must not be parsed.
 _HOLDS_TEXT = re.compile(
     r"(?is)(?:.*(?:\b(?:and|then),?|[,.:]) )?(?:type|write|enter|input|paste|insert|note|jot)\b"
@@ -80,7 +83,8 @@ def with_verbs(text: str) -> str:
     if len(items) > 1 and all(re.search(r"\S (?:on|off)$", item) and not _starts_with_verb(item) for item in items):
         return ", ".join(f"turn {item}" for item in items)  # "Dark mode on, notifications off"
     text = _FROM_LIST.sub(r"in \g<place>, \g<verb> \g<value> in \g<list>", text)
-    text = _TWO_VALUES.sub(r"\g<first>, set \g<second>", text)
+    if (two := _TWO_VALUES.match(text)) and not _starts_with_verb(two["second"]):
+        text = f"{two['verb']} {two['first']}, {two['verb']} {two['second']}"
     text = _USE.sub(r"\g<before>click ", text)
     text = re.sub(rf"(^|, | and | then ){_THAT_COMES}{verb}", r"\1", text)
     return _with_clicks(_opened(re.sub(rf"(?<= and )there,? {verb}", "", text)))

@@ -156,9 +156,10 @@ _REASON_AFTER = re.compile(
     r"|[Mm]y \w+ (?:is|are|hurts?|keeps?|gets?|feels?)|[Tt]he (?:\w+ ){1,3}\w+s(?= (?:me|us|my)\b))"
     r"(?P<rest> [a-z '’]+))(?=[.!?]|$)"
 )
-#: Words with which such a clause may say what to do.
+#: Words with which such a clause may say what to do, or which thing is meant: "..., it's the second one".
 _MAY_ORDER = re.compile(
-    r"\b(?:in|on(?! my eyes\b)|off|under|at|from|to|should|must|needs|has|want|called|named|instead|too)\b"
+    r"^ (?:the|my|your)\b|\b(?:in|on(?! my eyes\b)|off|under|at|from|to|should|must|needs|has|want|called|named"
+    r"|instead|too)\b"
 )
 _BECAUSE = re.compile(
     r",? because (?P<why>[^.,!?;\x00]+)(?=[.!?]|$|, (?:and|then) )|^[Bb]ecause (?P<before>[^.,!?;\x00]+), "
