@@ -83,7 +83,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
         raise NotUnderstoodError("The instruction is too long: put long texts in quotation marks.")
     text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
     text = re.sub(r"\s+[–—]+\s+|\s*(?:\.{3}|…)\s+", ", ", re.sub(r"[\s.,]*[;\n]\s*", ". ", text.strip()))
-    text = _with_place_last(text)
+    text = _with_place_last(re.sub(r"(?i)\bits window\b", "it", text))
     text = with_verbs(_without_gerunds(_without_reasons(" ".join(text.split()))))
     pieces = list(_pieces(text))
     parts = [without_courtesy(piece) for piece in pieces]
@@ -143,7 +143,7 @@ _MAY_END_A_NAME = re.compile(r"(?i)(?: for)? (?:now|again|thanks|thank you|today
 _SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"
 _ASKED = r"(?:(?:please|(?:can|could|would|will) you(?: please)?),? )?"
 #: A reason before an instruction, joined by "so".
-_REASON_BEFORE = re.compile(rf"(?i)(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{_ASKED}{lexicon.verbs()} .+)")
+_REASON_BEFORE = re.compile(rf"(?i)(?P<why>{_SUBJECT} (?:[^.;]|\.(?=\S))+?), so (?P<what>{_ASKED}{lexicon.verbs()} .+)")
 #: A complaint after an instruction: "turn it down a little, it's too loud".
 _COMPLAINT_AFTER = re.compile(
     rf"(?i)(?P<order>(?:^|(?<=[.!?] )){lexicon.verbs()} [^.!?]+?), (?:it|they|that|this|(?:my|the|your) [\w ]{{1,30}}?)"

@@ -95,8 +95,8 @@ def _make(part: Part, match: Groups) -> list[Goal] | None:
 def _choose(part: Part, match: Groups) -> list[Goal] | None:
     """ "choose Daloa in Style" is a choice; "choose Save in the File menu" is a click."""
     if match["preposition"] == "under":  # "pick Slight under Hinting"
-        thing = part.shown(match["thing"])
-        return [Choose(part.shown(match["value"]), Target(thing))] if is_choice(thing) else None
+        thing = read_target(part, match["thing"] + match["control"])
+        return [Choose(part.shown(match["value"]), thing)] if is_choice(thing.name) else None
     if re.search(
         r"(?i) (?:tab|menu|page|window|dialog|toolbar|section|list|panel)$| (?:under|below|next to) ", match["control"]
     ):
