@@ -97,8 +97,12 @@ def _choose(part: Part, match: Groups) -> list[Goal] | None:
     if match["preposition"] == "under":  # "pick Slight under Hinting"
         thing = read_target(part, match["thing"] + match["control"])
         return [Choose(part.shown(match["value"]), thing)] if is_choice(thing.name) else None
-    kind = re.fullmatch(rf"(?i)(?:the )?(?P<value>\S+) (?P<kind>{fragment('choosable')})", match["value"])
-    if kind is not None and (place := place_name(part, match["control"])):  # "the Moheli theme for the window manager"
+    kind = re.fullmatch(
+        rf"(?i)(?:the )?(?P<value>(?-i:[A-Z\x00])\S*) (?P<kind>{fragment('choosable')})", match["value"]
+    )
+    if (
+        kind is not None and match["preposition"] != "as" and (place := place_name(part, match["control"]))
+    ):  # "the Moheli theme for the window manager"
         own = Target(f"{place} {kind['kind']}")
         control = own if known_thing(own.name) else Target(kind["kind"], inside=place)
         if known_thing(control.name):
