@@ -97,16 +97,8 @@ def _choose(part: Part, match: Groups) -> list[Goal] | None:
     if match["preposition"] == "under":  # "pick Slight under Hinting"
         thing = read_target(part, match["thing"] + match["control"])
         return [Choose(part.shown(match["value"]), thing)] if is_choice(thing.name) else None
-    kind = re.fullmatch(
-        rf"(?i)(?:the )?(?P<value>(?-i:[A-Z\x00])\S*) (?P<kind>{fragment('choosable')})", match["value"]
-    )
-    if (
-        kind is not None and match["preposition"] != "as" and (place := place_name(part, match["control"]))
-    ):  # "the Moheli theme for the window manager"
-        own = Target(f"{place} {kind['kind']}")
-        control = own if known_thing(own.name) else Target(kind["kind"], inside=place)
-        if known_thing(control.name):
-            return [Choose(part.shown(kind["value"]), control)]
+    if (of_place := _theme_of_place(part, match)) is not None:
+        return [of_place]
     if re.search(
         r"(?i) (?:tab|menu|page|window|dialog|toolbar|section|list|panel)$| (?:under|below|next to) ", match["control"]
     ):
@@ -121,6 +113,17 @@ def _choose(part: Part, match: Groups) -> list[Goal] | None:
     if "\x00" not in match["value"]:
         control = replace(control, whole=part.shown(f"{match['value']} {match['preposition']} {match['control']}"))
     return [Choose(part.shown(match["value"]), control)]
+
+
+def _theme_of_place(part: Part, match: Groups) -> Choose | None:
+    """ "use the Moheli theme for the window manager"."""
+    value = rf"(?i)(?:the )?(?P<name>(?-i:[A-Z\x00])\S*) (?P<kind>{fragment('choosable')})"
+    found, place = re.fullmatch(value, match["value"]), place_name(part, match["control"])
+    if found is None or not place or match["preposition"] == "as":
+        return None
+    own = Target(f"{place} {found['kind']}")
+    control = own if known_thing(own.name) else Target(found["kind"], inside=place)
+    return Choose(part.shown(found["name"]), control) if known_thing(control.name) else None
 
 
 def _choose_named(part: Part, match: Groups) -> list[Goal] | None:
