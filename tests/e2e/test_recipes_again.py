@@ -81,7 +81,7 @@ def test_a_note_is_typed_again_with_another_text_and_a_changed_application_stops
         kept = start(desk, source.replace('("Add", self.add_note)', '("Add", self.tell), ("Add note", self.add_note)'))
         result = desk.repeat("note")
         assert result.outcome == "unverified"
-        assert "nothing shows what they were to change" in result.message
+        assert "these expected changes are missing" in result.message
         assert not kept.exists()
 
 
