@@ -180,7 +180,7 @@ class Files:
         if len(found) > _MOST:
             more = len(found) - _MOST
             remark = f"{more} more files changed; they are not listed and cannot be undone"
-            found[_MOST:] = [Change("file", shown_path(""), None, remark)]
+            found[_MOST:] = [Change("file", home_path(""), None, remark)]
         return found
 
     def _told(self, differences: Differences) -> Iterator[Change]:
@@ -191,7 +191,7 @@ class Files:
             elif not _in_trash(target) and _is_left_out(target, entry):
                 gone[path] = entry
             else:
-                after = f"{'in the trash, as' if _in_trash(target) else 'moved to'} {shown_path(target)}"
+                after = f"{'in the trash, as' if _in_trash(target) else 'moved to'} {home_path(target)}"
                 to = _quoted(self.at(target))
                 yield self._change(path, str(entry), after, "moved", entry, to=to, inode=entry.inode)
         moved_to = {target for target, _ in differences.moved.values()}
@@ -214,7 +214,7 @@ class Files:
             origin = origins.get(target)
             if origin is None or not _in_trash(target) or _in_trash(origin) or _is_left_out(origin, entry):
                 continue
-            after = f"made, and then in the trash, as {shown_path(target)}"
+            after = f"made, and then in the trash, as {home_path(target)}"
             yield self._change(origin, None, after, "made", entry, state=None)
 
     def _told_change(self, path: str, old: Entry, new: Entry) -> Iterator[Change]:
@@ -233,7 +233,7 @@ class Files:
     def _change(self, path: str, before: str | None, after: str | None, how: str, entry: Entry, **undo: Any) -> Change:
         full = _quoted(self.at(path))
         kept = {"store": "file", "how": how, "path": full, "folder": entry.is_folder} | undo
-        return Change("file", shown_path(path), before, after, kept)
+        return Change("file", home_path(path), before, after, kept)
 
     def _state(self, path: str, entry: Entry) -> dict[str, Any]:
         """Return the state of a file, read only once per version of it."""
@@ -324,7 +324,7 @@ def joined(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def shown_path(path: str) -> str:
+def home_path(path: str) -> str:
     """Return the path for display, with ~ as the home: the real path of a home or a sandbox adds nothing."""
     return f"~/{path}" if path else "~"
 

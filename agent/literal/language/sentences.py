@@ -151,10 +151,10 @@ _COMPLAINT_AFTER = re.compile(
 )
 #: A reason after an instruction, as a clause or a sentence: ", it's easier on my eyes", ". I keep hitting it".
 _REASON_AFTER = re.compile(
-    r"(?:, |[.!?] )(?P<why>(?:(?:[Ii]t|[Tt]hat|[Tt]his)(?:['’]s| \w+s)"
+    r"(?:, |[.!?] )(?P<why>(?:[Ii]t(?:['’]s| (?!was\b)\w+s)"
     r"|(?:I|we) (?:keep|always|often|hardly|barely|find|like|prefer|hate|forget|lose)"
     r"|[Mm]y \w+ (?:is|are|hurts?|keeps?|gets?|feels?)|[Tt]he (?:\w+ ){1,3}\w+s(?= (?:me|us|my)\b))"
-    r"(?P<rest> [a-z '’]+))(?=[.!?]|$)"
+    r"(?P<rest>(?: (?!and\b|then\b)[a-z'’]+)+))(?=[.!?](?: |$)|$)"
 )
 #: Words with which such a clause may say what to do, or which thing is meant: "..., it's the second one".
 _MAY_ORDER = re.compile(
@@ -162,7 +162,8 @@ _MAY_ORDER = re.compile(
     r"|instead|too)\b"
 )
 _BECAUSE = re.compile(
-    r",? because (?P<why>[^.,!?;\x00]+)(?=[.!?]|$|, (?:and|then) )|^[Bb]ecause (?P<before>[^.,!?;\x00]+), "
+    r",? because (?P<why>(?:(?! and | then )[^.,!?;\x00])+)(?=[.!?](?: |$)|$|,? (?:and |then ){1,2}"
+    rf"{lexicon.verbs()}(?![\w'’-]))|^[Bb]ecause (?P<before>[^.,!?;\x00]+), (?={lexicon.verbs()} )"
 )
 _ASIDE = re.compile(
     r"(?i)(?P<verb>open|start|launch|show|close|make|create|find|turn|switch|set|change|get|give|bring|put)"
