@@ -79,7 +79,9 @@ def with_verbs(text: str) -> str:
     if _HOLDS_TEXT.match(text):
         return text
     verb = rf"(?={lexicon.verbs()}(?![\w'’-]))"
-    items = re.split(r", and |, | and ", re.sub(r"^(?:[Tt]urn|[Ss]witch) (?=.+ (?:on|off)$)", "", text))
+    items = re.split(
+        r", and |, | and ", re.sub(r"^(?:[Tt]urn|[Ss]witch) (?!.* (?:leave|keep) )(?=.+ (?:on|off)$)", "", text)
+    )
     if len(items) > 1 and all(re.search(r"\S (?:on|off)$", item) and not _starts_with_verb(item) for item in items):
         return ", ".join(f"turn {item}" for item in items)  # "Dark mode on, notifications off"
     text = _FROM_LIST.sub(r"in \g<place>, \g<verb> \g<value> in \g<list>", text)
