@@ -296,22 +296,26 @@ def test_a_server_that_is_ended_finishes_what_it_has_and_asks_others_to_come_aga
     status = serving.status()
     port, key = int(status["endpoint"].split(":")[2].split("/")[0]), status["api_key"]
 
-    def ask(tokens: int) -> int | None:
-        asked = {"messages": [{"role": "user", "content": "Count."}], "max_tokens": tokens, "ignore_eos": True}
-        return status_of(port, key, {"model": status["model"], **asked})
+    asked = {"model": status["model"], "messages": [{"role": "user", "content": "Count."}], "ignore_eos": True}
 
-    with ThreadPoolExecutor(3) as pool:
-        long = [pool.submit(ask, 40) for _ in range(2)]
-        time.sleep(0.3)
+    with ThreadPoolExecutor(4) as pool:
         down = pool.submit(serving.run, "down", "--json")
-        came: list[int | None] = []
-        while not down.done():
-            came.append(ask(1))
-            time.sleep(0.02)
-    assert [one.result() for one in long] == [200, 200]
+
+        def go_on(tokens: int) -> list[int | None]:
+            came: list[int | None] = []
+            while not down.done():
+                came.append(status_of(port, key, {**asked, "max_tokens": tokens}))
+                time.sleep(0.02)
+            return came
+
+        clients = [pool.submit(go_on, tokens) for tokens in (10, 10, 1)]
     assert json.loads(down.result().stdout)["stopped"] == ["default"]
-    assert set(came) <= {200, 503, None}
-    assert 503 in came
+    in_order = [200, 503, None]  # what was begun is finished; then clients are sent away; then nobody listens
+    for came in (client.result() for client in clients):
+        assert set(came) <= set(in_order)
+        assert came == sorted(came, key=in_order.index)
+        assert came[0] == 200
+    assert any(503 in client.result() for client in clients)
 
 
 def test_no_client_of_a_real_server_notices_other_settings(changing: Machine) -> None:
