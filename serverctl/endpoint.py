@@ -256,29 +256,23 @@ def served(
     model: str | None,
     tell: Tell = lambda _: None,
     overrides: Mapping[str, Any] | None = None,
-    *,
-    purpose: str = "bench",
-    flags: Sequence[str] = (),
-    vllm_python: str | None = None,
-    idle_seconds: float | None = None,
 ) -> Iterator[ReadyServer]:
-    """Run a server for the duration of a block. Its name begins with `purpose`.
+    """Run a server for the duration of a block.
 
-    It stops by itself after `idle_seconds` without requests, in case this program is killed. Raises MaiError if another
-    server runs, because both would share the card's memory.
+    Raises MaiError if another server runs, because both would share the card's memory.
     """
     busy = control.live_servers()
     if busy:
         raise MaiError(
             f"The server {busy[0].name!r} is running and holds memory.", "`mai-server down --all` stops it first."
         )
-    name = f"{purpose}-{preset or 'usual'}"
-    resolved = resolve(model, preset, overrides=overrides, flags=flags, vllm_python=vllm_python)
+    name = f"bench-{preset or 'usual'}"
+    resolved = resolve(model, preset, overrides=overrides)
     plan = resolved.plan()
     if resolved.vllm is None:
         raise EnvironmentLacksError("vLLM is not installed.", "`mai-server install` installs it.")
     try:
-        control.launch(name, replace(server_request(resolved, plan, idle_seconds=idle_seconds), passing=True))
+        control.launch(name, replace(server_request(resolved, plan), passing=True))
         yield control.ready(_wait(name, tell, lambda: None), started=True)
     finally:
         control.stop(name)

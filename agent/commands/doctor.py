@@ -15,7 +15,6 @@ from agent.commands.arguments import add_options, check_sandbox, tell
 from agent.desktop.factory import (
     asks_consent,
     asks_first,
-    describe_display,
     needed_programs,
     open_desktop,
     portal_lacks,
@@ -28,7 +27,7 @@ from agent.safety.stop import Registered, StopSwitch, stop_signals
 from agent.settings import DesktopKind, Settings, load_settings, runs_dir
 from foundation.command_line import Parser
 from foundation.configs import settings_path
-from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, StoppedError
+from foundation.errors import ExitStatus, MaiError, StoppedError
 from foundation.printing import remark
 from foundation.stray_output import stray_output_kept
 
@@ -93,18 +92,6 @@ class DesktopDoctor:
         for left in range(COUNTDOWN, 0, -1):
             remark(f"{left} ...")
             self.stop.sleep(1)
-
-
-def display(environ: Mapping[str, str], kind: DesktopKind) -> Iterator[Finding]:
-    """Yield the monitors and the keyboard layouts, if the display reports them."""
-    try:
-        monitors, layouts = describe_display(environ, kind)
-    except EnvironmentLacksError:
-        return  # already reported
-    if monitors:
-        yield Finding("monitors", ok=True, detail="; ".join(monitors))
-    if layouts:
-        yield Finding("keyboard layout", ok=True, detail=", ".join(layouts))
 
 
 def attempted(name: str, look: Callable[[], str | Finding]) -> Finding:
@@ -182,7 +169,6 @@ def _of_sandbox(options: Namespace, stop: StopSwitch, opened: ExitStack) -> Iter
         stop=stop, kind="auto", monitor=options.monitor, tried=options.tried, stop_key="", environ=sandbox.environ
     )
     yield from _needed(doctor.findings(), tried=options.tried)
-    yield from display(sandbox.environ, "auto")
     if options.keep:
         remark(sandbox.how_to_look())
 
@@ -197,7 +183,6 @@ def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Ite
     for finding in _needed(doctor.findings(), tried=options.tried):
         seen = finding.ok if finding.name == "screen" else seen
         yield finding
-    yield from display(os.environ, kind)
     if sys.platform.startswith("linux"):
         yield from _session(kind)
         yield _accessibility()
@@ -246,8 +231,6 @@ def _runs(settings: Settings) -> Finding:
 def _session(kind: DesktopKind) -> Iterator[Finding]:
     from agent.desktop.linux import session
 
-    if os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY"):
-        yield from session.folders(os.environ)
     if wants_portal(os.environ, kind):
         yield from session.portal(os.environ, portal_lacks(os.environ))
 

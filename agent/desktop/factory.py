@@ -65,19 +65,6 @@ def open_x11_windows() -> Windows | None:
     return open_windows()
 
 
-def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> tuple[list[str], list[str]]:
-    """Describe the monitors and the keyboard layouts, as far as they are known. Raises EnvironmentLacksError."""
-    if not _has_displays():
-        return [], []
-    if environ.get("WAYLAND_DISPLAY") and kind != "x11":
-        from agent.desktop.wayland.devices import describe_display as of_compositor
-
-        return of_compositor(environ)
-    from agent.desktop.x11.connection import describe_display as of_server
-
-    return of_server()
-
-
 def asks_consent(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool:
     """Whether the desktop portal asks the person before the desktop can be seen and used.
 

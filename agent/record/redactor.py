@@ -13,7 +13,7 @@ from typing import Any
 from agent.core.actions import shorten
 from agent.core.changes import Change
 from agent.events.run_events import Event, Receipt, RunFinished
-from agent.record.secrets import SecretKeys, forms, typed_in
+from agent.record.secrets import SecretKeys, forms
 from foundation.configs import load_config
 
 #: Matches a mask. Reports, replays and the rules recognise it.
@@ -87,18 +87,22 @@ class Redactor:
         texts = _texts(value)
         record: Any = value if isinstance(value, dict) else {}
         self._keys.at(record.get("step"), record.get("targets"))
-        answers = [*_answers(record)]
-        # An unparsable answer has no separate thought, so the whole answer is searched.
-        thoughts = [record.get("thought"), *_unread(record)]
+        # An unparsable answer has no separate thought and no action: all of it is searched, each word as if typed.
+        unread = [*_unread(record)]
+        thoughts = [record.get("thought"), *unread]
         of_secrets = any(_says(self._rules.thought, text) for text in thoughts)
         typed = [text for text, is_typed in texts.items() if is_typed]
-        typed += [text for answer in answers for text in typed_in(answer)]
         for text in texts:
             self._learn(text)
         for text in typed:
             self._learn_typed(text)
             if of_secrets:
                 self._remember(text.strip(), _SHORTEST)
+        for raw in unread:
+            for word in _WORD.findall(raw):
+                self._learn_typed(word.rstrip(".,;:"))
+            if of_secrets:
+                self._remember(raw.strip(), _SHORTEST)
         for index, action in _actions(record):
             self._learn_place(index, action, of_secrets)
         self._learn_spelled()
@@ -250,18 +254,6 @@ def _unread(record: dict[str, Any]) -> Iterator[str]:
     for answer in (record, *_parts(record, "answers")):
         if answer.get("failure") and isinstance(answer.get("raw"), str):
             yield answer["raw"]
-
-
-def _answers(record: dict[str, Any]) -> Iterator[str]:
-    """The model's answers in a step or an event, as it wrote them."""
-    for answer in (record, *_parts(record, "answers")):
-        raw = answer.get("raw", answer.get("text") if record.get("event") == "ModelDelta" else None)
-        if isinstance(raw, str):
-            yield raw
-        parts = answer.get("parts") or answer.get("answer")
-        for call in _parts(parts, "tool_calls") if isinstance(parts, dict) else ():
-            if isinstance(call.get("arguments"), str):
-                yield call["arguments"]
 
 
 def _actions(record: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:

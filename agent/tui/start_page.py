@@ -66,7 +66,7 @@ def _answers(url: str) -> str:
 
 
 def _desktop(options: RunOptions) -> tuple[str, bool]:
-    from agent.desktop.factory import check_display, describe_display
+    from agent.desktop.factory import check_display
 
     if options.sandbox:
         return f"a throw-away one ({options.sandbox_session}), started with the first run", True
@@ -74,10 +74,9 @@ def _desktop(options: RunOptions) -> tuple[str, bool]:
         return options.remote, True
     try:
         check_display(os.environ, options.desktop, options.monitor)
-        monitors, _ = describe_display(os.environ, options.desktop)
     except MaiError as error:
         return error.what, False
-    return f"yours{': ' + ', '.join(monitors) if monitors else ''}", True
+    return "yours", True
 
 
 def _last_runs(options: RunOptions) -> list[tuple[str, Tone, str]]:

@@ -1,10 +1,9 @@
-"""Image files as vLLM accepts them: data: URLs, files resized to the model's pixel grid, and synthetic screenshots."""
+"""Image files as vLLM accepts them: data: URLs, and synthetic screenshots."""
 
 import base64
 import hashlib
 import io
 import random
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,37 +34,6 @@ def png(image: "Image") -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, format="PNG", compress_level=1)
     return buffer.getvalue()
-
-
-def fitted(data: bytes, fit: Callable[[int, int], tuple[int, int]]) -> bytes:
-    """Resize an image file to the size that `fit` returns for its own; the same bytes if nothing changes.
-
-    Raises ValueError if Pillow cannot read it, and UsageError if `fit` refuses its size.
-    """
-    from PIL import Image, ImageOps
-    from PIL.Image import Resampling
-
-    try:
-        with Image.open(io.BytesIO(data)) as opened:
-            upright = ImageOps.exif_transpose(opened)  # a new file carries no orientation: it is applied here
-            size = fit(upright.width, upright.height)
-            if size == opened.size == upright.size and media_type(data) is not None:
-                return data
-            # HAMMING keeps small text about as sharp as BICUBIC at BILINEAR's cost (Pillow's handbook, "Filters").
-            return png(_flat(upright).resize(size, Resampling.HAMMING))
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:  # Pillow's for broken files and bombs
-        raise ValueError(f"it cannot be read as an image ({error})") from error
-
-
-def _flat(image: "Image") -> "Image":
-    """RGB; transparent pixels become white, as in vLLM's own reader."""
-    from PIL import Image
-
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    layered = image.convert("RGBA")
-    ground = Image.new("RGBA", layered.size, "white")
-    return Image.alpha_composite(ground, layered).convert("RGB")
 
 
 def screenshot(key: str, width: int, height: int) -> "Image":

@@ -69,7 +69,7 @@ class ServerRequest:
     keep_key: bool = False  # whether a start keeps the key of the previous start
     together: tuple[str, ...] = ()  # the names of all servers of the same `up`, if there are several
     models: tuple[Served, ...] = ()  # all models that it swaps, one at a time; empty if it only serves `goal`
-    passing: bool = False  # whether a bench or batch started it temporarily; `up --again` ignores it
+    passing: bool = False  # whether a bench started it temporarily; `up --again` ignores it
 
     def to_json(self) -> str:
         """Return the request as JSON text."""

@@ -18,7 +18,6 @@ from agent.core.actions import TypeText
 from agent.core.geometry import Region
 from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
 from agent.record.redactor import Redactor
-from agent.record.secrets import typed_in
 from agent.screen.outline import Element
 
 FIELD = Element(3, "password text", "Password", Region(0, 0, 9, 9))
@@ -39,25 +38,6 @@ def written(secret: str) -> list[str]:
         f"https://x.example/?p={quote(secret, safe='')}&q={quote_plus(secret)}",
         secret.encode("unicode_escape").decode(),
     ]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "pyperclip.copy('hunter22')", "pyautogui.write(r'hunter22')", 'keyboard.type("""hunter22""")',
-        "pyautogui.press(['h', 'u', 'n', 't', 'e', 'r', '2', '2'])", 'page.fill("#pw", "hunter22")',
-        "<arg_key>text</arg_key>\n<arg_value>hunter22</arg_value>", "Action: type\nAction Input: hunter22",
-        "type [12] [hunter22]", "xdotool type --delay 9 hunter22", "computer.type(text=f'hunter22')",
-        "explain:x\taction:TYPE\tvalue:hunter22\tpoint:1,2",
-        "type(content='hunter22')", 'type("hunter22")', "pyautogui.typewrite('hunter22')", 'write(field, "hunter22")',
-        '{"action": "type", "text": "hunter22"}', '"{\\"content\\": \\"hunter22\\"}"', "<text>hunter22</text>",
-        "<parameter=text>hunter22</parameter>", '<parameter name="content">hunter22</parameter>',
-        "type(content='hunter\\x322')", "input_text(text=`hunter22`)",
-        "type(content=‘hunter22’)", '{"action_type": "TYPE", "typed_text": "hunter22"}', '{"params": ["hunter22"]}',
-    ],
-)  # fmt: skip
-def test_what_an_answer_types_is_found_in_every_way_to_write_it(answer: str) -> None:
-    assert "hunter22" in list(typed_in(answer))
 
 
 @pytest.mark.parametrize("separator", ["', '", '","'])
@@ -126,12 +106,7 @@ def test_a_password_in_an_answer_that_cannot_be_read_is_masked_too() -> None:
 @settings(deadline=None)
 @given(st.text(max_size=400), st.dictionaries(st.sampled_from(["raw", "text", "thought"]), st.text(max_size=60)))
 def test_nothing_a_model_writes_makes_masking_fail(answer: str, more: dict[str, Any]) -> None:
-    list(typed_in(answer))
     Redactor().data({"answers": [{"raw": answer}], **more})
-
-
-def test_a_flood_of_openings_is_read_in_no_time() -> None:
-    assert list(typed_in("<text>" * 10_000 + "text='" * 10_000)) is not None
 
 
 def test_events_as_json_hold_what_is_typed_until_it_is_known_where_it_went() -> None:

@@ -1,14 +1,11 @@
-"""Checks the user's session: folders, the portal and PipeWire. Each check is a finding."""
+"""Checks the portal and PipeWire for `doctor`. Each check is a finding."""
 
-import os
 import socket
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
 from agent.desktop.protocol.desktop import Finding
-from foundation.configs import state_folder
 
 _TIMEOUT = 1.0
 _PACKAGES = (
@@ -16,52 +13,9 @@ _PACKAGES = (
 )
 
 
-def folders(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Check the runtime folder, shared memory, and the file of the portal's restore token."""
-    yield _runtime(environ.get("XDG_RUNTIME_DIR", ""))
-    yield _shared_memory(Path("/dev/shm"))  # noqa: S108 -- only checked, never written
-    token = state_folder() / "portal.json"
-    if token.exists():  # anyone who can read it has our access to the desktop
-        mode = _mode(token)
-        detail = f"what the desktop's dialog allowed is kept in {token} (mode {mode:04o})"
-        yield _finding("consent", detail, f"chmod 0600 {token}" if mode & 0o077 else "")
-
-
 def _finding(name: str, detail: str, remedy: str) -> Finding:
     """Return a finding. An empty remedy means that the check passed."""
     return Finding(name, ok=not remedy, detail=detail, remedy=remedy)
-
-
-def _mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-def _runtime(path: str) -> Finding:
-    name = "runtime folder"
-    if not path:
-        remedy = "Start from a terminal of the desktop; over SSH: export XDG_RUNTIME_DIR=/run/user/$(id -u)."
-        return _finding(name, "XDG_RUNTIME_DIR is not set", remedy)
-    try:
-        mode, owner = _mode(Path(path)), Path(path).stat().st_uid
-    except OSError as error:
-        return _finding(name, f"{path}: {error.strerror}", "Log out and in again.")
-    if owner != os.getuid():
-        detail = f"{path} belongs to user {owner}, and this is user {os.getuid()}"
-        return _finding(name, detail, "Do not start it with sudo or su.")
-    if mode & 0o077:
-        return _finding(name, f"others may use {path} (mode {mode:04o})", f"chmod 0700 {path}")
-    return _finding(name, f"{path}, yours alone (mode {mode:04o})", "")
-
-
-def _shared_memory(path: Path) -> Finding:
-    name = "shared memory"
-    try:
-        mode = _mode(path)
-    except OSError as error:
-        return _finding(name, f"{path}: {error.strerror}", f"mount -t tmpfs tmpfs {path}")
-    if os.access(path, os.W_OK | os.X_OK) and mode & stat.S_ISVTX:
-        return _finding(name, f"{path} has mode {mode:04o}", "")
-    return _finding(name, f"{path} has mode {mode:04o}, not 1777", f"sudo chmod 1777 {path}")
 
 
 def portal(environ: Mapping[str, str], lacking: str) -> Iterator[Finding]:

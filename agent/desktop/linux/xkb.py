@@ -33,11 +33,6 @@ class Keymap:
             library.xkb_context_unref(self._context)
             raise EnvironmentLacksError("The keymap of this desktop is not understood by libxkbcommon.")
 
-    def layouts(self) -> list[str]:
-        """Return the names of the layouts, such as English (US)."""
-        names = (self._library.xkb_keymap_layout_get_name(self._map, one) for one in range(self.count()))
-        return [(name or b"without a name").decode("utf-8", "replace") for name in names]
-
     def count(self) -> int:
         return int(self._library.xkb_keymap_num_layouts(self._map))
 
@@ -94,7 +89,6 @@ def _library() -> Any:
         ("xkb_keymap_new_from_string", pointer, (pointer, text, number, number)),
         ("xkb_keymap_unref", None, (pointer,)),
         ("xkb_keymap_num_layouts", number, (pointer,)),
-        ("xkb_keymap_layout_get_name", text, (pointer, number)),
         ("xkb_keymap_num_levels_for_key", number, (pointer, number, number)),
         ("xkb_keymap_key_get_syms_by_level", ctypes.c_int, (pointer, number, number, number, pointer)),
         ("xkb_keymap_key_get_mods_for_level", size, (pointer, number, number, number, pointer, size)),

@@ -6,7 +6,6 @@ type it in all layouts of the compositor's keymap.
 
 import mmap
 import os
-from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 from agent.core.geometry import Region
 from agent.desktop.linux.xkb import Keymap
-from agent.desktop.wayland.wire import Arguments, Connection, socket_of
+from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
@@ -43,9 +42,8 @@ def us_layout() -> dict[str, Stroke]:
 
 _MANAGER = "zxdg_output_manager_v1"
 _GET_OUTPUT = 1
-#: wl_output's events, and the flag of its current mode.
-_GEOMETRY, _MODE = 0, 1
-_CURRENT = 1
+#: An event of wl_output.
+_GEOMETRY = 0
 
 
 @dataclass(slots=True)
@@ -55,21 +53,12 @@ class Output:
     number: int = 0  # object ID of its wl_output
     at: tuple[int, int] = (0, 0)  # in logical units, which the pointer uses too
     size: tuple[int, int] = (0, 0)  # in logical units; zeros if it is off
-    pixels: tuple[int, int] = (0, 0)  # its pixel size after rotation; zeros if unknown
     transform: int = 0  # wl_output.transform: quarter turns, plus 4 if mirrored
 
     @property
     def region(self) -> Region:
         """Its rectangle in logical units."""
         return Region(*self.at, *self.size)
-
-    @property
-    def words(self) -> str:
-        """A description of its size, position, scale and rotation."""
-        pixels = f", scale {self.pixels[0] / self.size[0]:.3g}" if self.pixels[0] else ""
-        turned = f", turned by {90 * (self.transform & 3)} degrees" if self.transform & 3 else ""
-        mirrored = ", mirrored" if self.transform & 4 else ""
-        return f"{self.region.size} at {self.at[0]},{self.at[1]}{pixels}{turned}{mirrored}"
 
     def of_output(self, opcode: int, arguments: Arguments) -> None:
         """Handle an event of wl_output."""
@@ -78,9 +67,6 @@ class Output:
                 arguments.signed()
             arguments.text(), arguments.text()
             self.transform = arguments.signed()
-        elif opcode == _MODE and arguments.number() & _CURRENT:
-            width, height = arguments.signed(), arguments.signed()
-            self.pixels = (height, width) if self.transform % 2 else (width, height)
 
     def of_logical(self, opcode: int, arguments: Arguments) -> None:
         """Handle an event of zxdg_output_v1."""
@@ -200,15 +186,3 @@ def _characters_in(keymap: Keymap, layout: int) -> dict[str, Stroke]:
             if char >= " " and char != "\x7f" and ways & {0, _SHIFT}:
                 found.setdefault(char, Stroke(code, shift=0 not in ways))
     return found
-
-
-def describe_display(environ: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Describe the monitors and the keyboard layouts of a compositor in words. Raises EnvironmentLacksError."""
-    path = socket_of(environ)
-    with closing(Connection(path)) as connection:
-        monitors = [one.words for one in read_outputs(connection)]
-    text = keymap_of(path)
-    if not text:
-        return monitors, []
-    with closing(Keymap(text)) as keymap:
-        return monitors, keymap.layouts()

@@ -5,7 +5,7 @@ Every caller opens its own connection, because Xlib connections must not be shar
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from inspect import isfunction
 from pathlib import Path
@@ -137,19 +137,6 @@ def keys_down(display: Any) -> frozenset[int]:
     """Return the keycodes of the keys that are down."""
     pressed = display.query_keymap()
     return frozenset(code for code in range(8, 256) if pressed[code // 8] >> code % 8 & 1)
-
-
-def describe_display() -> tuple[list[str], list[str]]:
-    """Describe the monitors and the keyboard layouts. Raises EnvironmentLacksError."""
-    with closing(open_display()) as display:
-        screen = display.screen()
-        resources = text_of(read_property(display, screen.root.id, "RESOURCE_MANAGER"))
-        dots = next((line.split()[-1] for line in resources.splitlines() if line.startswith("Xft.dpi:")), "")
-        # Rules, model, layouts, variants, options.
-        rules = text_of(read_property(display, screen.root.id, "_XKB_RULES_NAMES")).split("\0")
-        size = f"{screen.width_in_pixels}x{screen.height_in_pixels} in all"
-        fonts = f", texts are drawn for {dots} dots an inch" if dots else ""
-        return [f"{size}, scale 1{fonts}"], [one for one in rules[2].split(",") if one] if len(rules) > 2 else []
 
 
 def _prepare_xlib() -> None:

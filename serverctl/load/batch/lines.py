@@ -1,19 +1,16 @@
 """The request file: JSON lines, all checked before anything is sent, then read one by one and made into requests."""
 
-import base64
-import binascii
 import copy
 import difflib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from foundation.errors import UsageError
-from serverctl.load.images import data_url, fitted
+from serverctl.load.images import data_url
 
 #: Parameters of the chat API that a line cannot set: ignoring them would silently change the answers.
 _NOT_HERE = frozenset(
@@ -83,14 +80,6 @@ class Request(BaseModel):
 _FIELDS = {field.alias or name: field for name, field in Request.model_fields.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """Every line of a request file, without its content."""
-
-    ids: dict[int, str]  # of good lines, by their numbers
-    broken: dict[str, str]  # why a line is no request, by "line 7": its id may be missing or another line's
-
-
 def is_fetched(url: str) -> bool:
     """Whether the server fetches the image itself; otherwise the URL names a local file or holds the data."""
     return url.startswith(("http://", "https://"))
@@ -106,10 +95,10 @@ def image_parts(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                     yield image
 
 
-def index_requests(path: Path, *, keep_going: bool = False) -> Index:
-    """Check every line and note its id. Images must exist but are not opened.
+def index_requests(path: Path) -> dict[int, str]:
+    """Check every line, and return the ids by the lines' numbers. Images must exist but are not opened.
 
-    Raises UsageError if there are no requests; without `keep_going` also for broken lines, double ids, missing images.
+    Raises UsageError if there are no requests, and for broken lines, double ids and missing images.
     """
     ids: dict[int, str] = {}
     broken: dict[str, str] = {}
@@ -136,16 +125,13 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
                     ids[number] = request.id
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.", "Name a file of JSON lines.") from error
-    if broken and not keep_going:
+    if broken:
         named = "; ".join(f"{name}: {message}" for name, message in list(broken.items())[:_NAMED])
         more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
-        raise UsageError(
-            f"{path}: {named}{more}. Nothing was sent.",
-            "Correct them, or record them as errors with --keep-going.",
-        )
-    if not ids and not broken:
+        raise UsageError(f"{path}: {named}{more}. Nothing was sent.", "Correct them, or take them out.")
+    if not ids:
         raise UsageError(f"{path} holds no requests.", "One JSON object a line is a request; see --help.")
-    return Index(ids, broken)
+    return ids
 
 
 def resolve(written: str, base: Path) -> Path:
@@ -191,19 +177,15 @@ def _document(raw: bytes) -> dict[str, Any]:
     return document
 
 
-#: Maps the width and height of an image in pixels to the size at which it is sent.
-Fit: TypeAlias = Callable[[int, int], tuple[int, int]]
-
-
 class ImageError(Exception):
     """An image cannot be sent. The message is one sentence."""
 
 
-def prepare(request: Request, base: Path, defaults: Mapping[str, Any], fit: Fit | None = None) -> dict[str, Any]:
+def prepare(request: Request, base: Path, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of the chat API for a request, whose images are read from the folder `base`.
 
     The defaults are "system", "max_tokens" and "temperature". The instruction comes before the images, as in MAI-UI's
-    prompts. Without `fit`, images are sent as they are. Raises ImageError if one cannot be read or is none.
+    prompts. Raises ImageError if one cannot be read or is none.
     """
     messages = copy.deepcopy(request.messages)
     if messages is None:
@@ -213,7 +195,7 @@ def prepare(request: Request, base: Path, defaults: Mapping[str, Any], fit: Fit 
         messages.append({"role": "user", "content": [{"type": "text", "text": request.instruction}, *pictures]})
     for image in image_parts(messages):
         if not is_fetched(image["url"]):
-            image["url"] = _image(image["url"], base, fit)
+            image["url"] = _image(image["url"], base)
     sent: dict[str, Any] = {"messages": messages}
     for name in ("max_tokens", "temperature"):
         sent[name] = defaults[name] if getattr(request, name) is None else getattr(request, name)
@@ -225,25 +207,12 @@ def prepare(request: Request, base: Path, defaults: Mapping[str, Any], fit: Fit 
     return sent
 
 
-def _image(written: str, base: Path, fit: Fit | None) -> str:
-    inline = written.startswith("data:")
-    if inline and fit is None:
+def _image(written: str, base: Path) -> str:
+    if written.startswith("data:"):
         return written
-    name = "the image in the line" if inline else f"the image {written!r}"
     try:
-        data = _decode(written) if inline else resolve(written, base).read_bytes()
-        return data_url(data if fit is None else fitted(data, fit))
+        return data_url(resolve(written, base).read_bytes())
     except OSError as error:
-        raise ImageError(f"{name} cannot be read: {error.strerror or error}") from error
-    except (ValueError, UsageError) as error:
-        raise ImageError(f"{name}: {error}") from error
-
-
-def _decode(url: str) -> bytes:
-    head, _, body = url.partition(",")
-    if not head.endswith(";base64"):
-        raise ValueError("its data: URL is not base64")
-    try:
-        return base64.b64decode(body, validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"its base64 is broken ({error})") from error
+        raise ImageError(f"the image {written!r} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ImageError(f"the image {written!r}: {error}") from error

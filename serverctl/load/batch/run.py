@@ -6,7 +6,6 @@ This is the only place of a batch where a request is retried. The answers file i
 import asyncio
 import itertools
 import random
-import re
 import sys
 import time
 from collections import Counter
@@ -19,16 +18,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from foundation.chat_stream import AnswerReader
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import JsonLines
-from serverctl.load.batch.lines import Fit, ImageError, Index, LineError, Request, parse_request, prepare
+from serverctl.load.batch.lines import ImageError, LineError, Request, parse_request, prepare
 from serverctl.load.client import TRANSIENT, Endpoint, Failure, ServerGoneError, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-
-#: The ids of broken lines in the answers file. They are always retried, because a corrected line has another id.
-_OF_A_LINE = re.compile(r"line \d+")
 
 
 class AnswersFile(JsonLines):
@@ -49,7 +44,7 @@ class AnswersFile(JsonLines):
     def forget_failures(self, ids: Iterable[str]) -> None:
         """Remove the failures that will be retried, so that every request has one line in the end."""
         known = {*ids, *self.answered}
-        if again := {name for name in self.failed if name in known or _OF_A_LINE.fullmatch(name)}:
+        if again := {name for name in self.failed if name in known}:
             self.drop(lambda document: not document["ok"] and document["id"] in again)
             self.failed -= again
 
@@ -132,7 +127,7 @@ def _failed(name: str, kind: str, message: str) -> dict[str, Any]:
 class Outcome:
     """The result of a batch."""
 
-    total: int  # requests of the file, broken lines included
+    total: int  # requests of the file
     before: int  # answered in earlier runs
     answered: int = 0  # in this run
     cut_off: int = 0  # answers of this run that the token limit cut off
@@ -150,25 +145,21 @@ class Batch:
     """One batch."""
 
     requests: Path  # the request file
-    index: Index  # its lines
+    ids: dict[int, str]  # of its requests, by their lines
     answers: AnswersFile
     defaults: Mapping[str, Any]  # for lines that do not set them
     on_progress: Callable[["Outcome"], None]  # called at the beginning, and after each answer
-    fit: Fit | None = None  # the size at which images are sent; None leaves them as they are
     todo: dict[int, str] = field(init=False)  # ids of the requests without an answer, by their lines
     outcome: Outcome = field(init=False)
 
     def __post_init__(self) -> None:
-        ids = self.index.ids
-        self.todo = {line: name for line, name in ids.items() if name not in self.answers.answered}
-        self.outcome = Outcome(len(ids) + len(self.index.broken), before=len(ids) - len(self.todo))
+        self.todo = {line: name for line, name in self.ids.items() if name not in self.answers.answered}
+        self.outcome = Outcome(len(self.ids), before=len(self.ids) - len(self.todo))
 
     def begin(self) -> None:
-        """Forget failures that are tried again, and record the broken lines. Raises MaiError (a full disk)."""
+        """Forget failures that are tried again. Raises MaiError (a full disk)."""
         self.answers.forget_failures(self.todo.values())
         self.on_progress(self.outcome)
-        for name, message in self.index.broken.items():
-            self._keep(_failed(name, "line", f"{name}: {message}."))
 
     async def run(self, asker: Asker, concurrency: int, soon: asyncio.Event, now: asyncio.Event) -> Outcome:
         """Send the unanswered requests, `concurrency` at once, with only their images in memory.
@@ -182,14 +173,13 @@ class Batch:
             workers = [self._work(left, asker, soon) for _ in range(min(concurrency, len(self.todo)))]
             with suppress(EndedEarlyError):
                 await unless_stopped(now, together(workers))
-        done_now = self.outcome.answered + self.outcome.failed - len(self.index.broken)
-        self.outcome.stopped = done_now < len(self.todo)
+        self.outcome.stopped = self.outcome.answered + self.outcome.failed < len(self.todo)
         return self.outcome
 
     async def _work(self, left: Iterator[Request], asker: Asker, soon: asyncio.Event) -> None:
         while not soon.is_set() and (request := next(left, None)) is not None:
             try:
-                sent = await asyncio.to_thread(prepare, request, self.requests.parent, self.defaults, self.fit)
+                sent = await asyncio.to_thread(prepare, request, self.requests.parent, self.defaults)
             except ImageError as error:
                 self._keep(_failed(request.id, "image", f"{error}."))
             else:

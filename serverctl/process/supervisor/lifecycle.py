@@ -360,8 +360,6 @@ class Owner:
                 if record.take(page, watchdog.heartbeat.asked):
                     used = time.monotonic()
                 elif idle is not None and time.monotonic() - used >= idle:
-                    if self._request.passing:  # its bench or batch was killed, so nobody would end it
-                        self.stop()
                     span = f"{idle:g} s" if idle < 120 else f"{idle / 60:g} minutes"
                     self._turns.rest(f"Nobody asked anything for {span}: asleep until the next request.")
             await asyncio.sleep(_POLL_SERVING)

@@ -1,24 +1,18 @@
 """Batches that are stopped or killed, and those without a server."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from batches import ROOT, answers, ask_for, ok_ids, picture, run, write
+from batches import ROOT, answers, ask_for, ok_ids, run, write
 from stubs.token_server import KEY, Hang, TokenServer, Traits
 
 from foundation.errors import ExitStatus
-from foundation.processes import marked_processes
-from serverctl.commands.load.batch import main
 
 pytestmark = pytest.mark.slow
 
@@ -120,74 +114,3 @@ def test_a_batch_that_is_killed_loses_nothing_that_was_answered(tmp_path: Path, 
         assert len(server.chats) - before == 60 - len(kept)
     assert ok_ids(out) == sorted(f"r{number}" for number in range(60))
     assert kept <= set(out.read_text().splitlines())
-
-
-# Offline.
-
-
-def test_a_batch_without_a_server_starts_one_for_itself_and_stops_it(
-    requests: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[Any] = []
-
-    @contextmanager
-    def served(preset: str, model: str, _tell: Any, **own: Any) -> Iterator[Any]:
-        with TokenServer(traits=Traits(ttft_s=0.1)) as server:
-            yield SimpleNamespace(base_url=f"{server.url}/v1", api_key=KEY, model="m")
-            started.append((preset, model, own, server.seen.most_in_flight))
-
-    monkeypatch.setattr("serverctl.endpoint.served", served)
-    engine = {"max_model_len": 2048, "enforce_eager": True, "limit_mm_per_prompt": {"image": 1}, "dtype": "half"}
-    line = [
-        str(requests),
-        "--offline",
-        "--python",
-        "py",
-        "--model",
-        "m",
-        "--chunk",
-        "2",
-        "--engine",
-        json.dumps(engine),
-    ]
-    assert main(line) == ExitStatus.DONE
-    assert len(ok_ids(out)) == 5
-    ((preset, model, own, at_once),) = started
-    assert (preset, model, own["vllm_python"], at_once) == ("throughput", "m", "py", 2)
-    assert own["idle_seconds"] is not None, "it ends by itself where this program is killed"
-    assert own["flags"] == [
-        "--max-model-len", "2048", "--enforce-eager", "--limit-mm-per-prompt", '{"image": 1}', "--dtype", "half",
-    ]  # fmt: skip
-
-
-@pytest.mark.real_vllm
-@pytest.mark.timeout(300)
-def test_a_real_vllm_answers_a_batch_of_its_own(
-    tmp_path: Path, out: Path, vllm_python: Path, tiny_model: Path, vllm_environ: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    for name, value in vllm_environ.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path / "state"))
-    picture(tmp_path / "a.png", 320, 256)
-    path = write(
-        tmp_path / "requests.jsonl",
-        *ask_for(3, image="a.png", max_tokens=8),
-        {"id": "exact", "instruction": "a number", "regex": "[0-9]{3}"},
-        {"id": "long", "instruction": "far too long " * 4000, "max_tokens": 8},
-    )
-    engine = {
-        "max_model_len": 2048, "max_num_seqs": 2, "enforce_eager": True, "kv_cache_memory_bytes": 1 << 27,
-        "limit_mm_per_prompt": {"image": 1, "video": 0},
-    }  # fmt: skip
-    arguments = ["--python", str(vllm_python), "--model", str(tiny_model), "--engine", json.dumps(engine)]
-    status = main([str(path), "--offline", "--max-pixels", "131072", "--family", "qwen3-vl", *arguments])
-    assert status == ExitStatus.NOT_DONE
-    by_id = {line["id"]: line for line in answers(out)}
-    assert by_id["long"]["error"]["kind"] == "context_too_long"
-    assert by_id["exact"]["text"].isdigit()
-    for number in range(3):
-        usage = by_id[f"r{number}"]["usage"]
-        assert usage["completion_tokens"] == 8
-        assert usage["prompt_tokens"] > 10 * 8  # 320x256 are 10 x 8 tokens, and some text
-    assert marked_processes("MAI_SERVER_STATE", str(tmp_path / "state")) == [], "nothing of the server is left"

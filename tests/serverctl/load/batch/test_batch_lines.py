@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from batches import answers, ok_ids, run, write
+from batches import run, write
 from hypothesis import given
 from hypothesis import strategies as st
 from stubs.token_server import TokenServer
 
-from foundation.errors import ExitStatus, UsageError
+from foundation.errors import UsageError
 from serverctl.load.batch.lines import LineError, index_requests, parse_request
 
 
@@ -69,7 +69,7 @@ def test_blank_lines_windows_line_ends_and_a_byte_order_mark_do_no_harm(tmp_path
     path = tmp_path / "r.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"instruction": "a"}\r\n\r\n   \n{"instruction": "b"}')
     index = index_requests(path)
-    assert index.ids == {1: "1", 4: "4"}
+    assert index == {1: "1", 4: "4"}
 
 
 def test_broken_lines_double_ids_and_missing_images_are_named_before_anything_is_sent(tmp_path: Path) -> None:
@@ -87,43 +87,12 @@ def test_broken_lines_double_ids_and_missing_images_are_named_before_anything_is
     assert "line 2: it is not JSON" in raised.value.what
     assert "line 3: the id 'a' is that of line 1 already" in raised.value.what
     assert "line 4: there is no image 'missing.png'" in raised.value.what
-    assert "--keep-going" in raised.value.remedy
+    assert raised.value.remedy
 
 
 def test_many_broken_lines_are_counted_and_not_all_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="and 95 more"):
         index_requests(write(tmp_path / "r.jsonl", *["{"] * 100))
-
-
-def test_keep_going_records_broken_lines_and_answers_the_others(tmp_path: Path, out: Path) -> None:
-    lines = [
-        {"id": "a", "instruction": "x"},
-        "{broken",
-        {"id": "a", "instruction": "y"},
-        {"id": "b", "instruction": "z"},
-    ]
-    path = write(tmp_path / "requests.jsonl", *lines)
-    with TokenServer() as server:
-        assert run(server, path, "--keep-going") == ExitStatus.NOT_DONE
-        assert ok_ids(out) == ["a", "b"]
-        failed = {line["id"]: line["error"] for line in answers(out) if not line["ok"]}
-        assert set(failed) == {"line 2", "line 3"}
-        assert {error["kind"] for error in failed.values()} == {"line"}
-        # Mended, nothing is left of the failures.
-        lines[1], lines[2] = {"id": "c", "instruction": "x"}, {"id": "d", "instruction": "y"}
-        write(path, *lines)
-        assert run(server, path) == ExitStatus.DONE
-    assert ok_ids(out) == ["a", "b", "c", "d"]
-    assert len(answers(out)) == 4
-
-
-def test_a_line_that_broke_after_it_was_answered_keeps_its_answer(tmp_path: Path, out: Path) -> None:
-    path = write(tmp_path / "requests.jsonl", {"id": "a", "instruction": "x"})
-    with TokenServer() as server:
-        assert run(server, path) == ExitStatus.DONE
-        write(path, {"id": "a", "instruction": 5}, {"id": "b", "instruction": "x"})
-        assert run(server, path, "--keep-going") == ExitStatus.NOT_DONE
-    assert [(line["id"], line["ok"]) for line in answers(out)] == [("a", True), ("line 1", False), ("b", True)]
 
 
 @pytest.mark.parametrize("content", ["", "\n\n"])

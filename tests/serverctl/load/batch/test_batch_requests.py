@@ -1,6 +1,5 @@
 """What a batch sends, and what it writes of what comes."""
 
-import io
 from base64 import b64decode
 from collections import Counter
 from pathlib import Path
@@ -8,11 +7,9 @@ from typing import Any
 
 import pytest
 from batches import answers, ask_for, ok_ids, picture, run, write
-from PIL import Image
 from stubs.token_server import MODEL, Refuse, Say, TokenServer, Traits, images, texts
 
 from foundation.errors import ExitStatus, MaiError, UsageError
-from serverctl.commands.load import batch as command
 from serverctl.commands.load.batch import main
 from serverctl.load.batch import lines
 from serverctl.load.batch.lines import index_requests
@@ -50,28 +47,6 @@ def test_what_is_sent_is_what_the_line_says(tmp_path: Path) -> None:
     assert "structured_outputs" not in one
 
 
-def test_images_are_made_to_fit_the_familys_grid(tmp_path: Path) -> None:
-    picture(tmp_path / "a.png", 1000, 700)
-    path = write(tmp_path / "r.jsonl", {"instruction": "x", "image": "a.png"})
-    sizes = []
-    for more in (("--max-pixels", "200000"), ("--max-pixels", "200000", "--family", "qwen2.5-vl"), ()):
-        with TokenServer() as server:
-            assert run(server, path, "--out", str(tmp_path / f"{len(sizes)}.jsonl"), *more) == ExitStatus.DONE
-        with Image.open(io.BytesIO(b64decode(images(server.chats[0])[0].partition(",")[2]))) as image:
-            sizes.append(image.size)
-    assert all(side % 32 == 0 for side in sizes[0])
-    assert all(side % 28 == 0 for side in sizes[1])
-    assert max(width * height for width, height in sizes[:2]) <= 200_000
-    assert sizes[2] == (1000, 700)
-
-
-def test_a_grid_that_nobody_knows_must_be_named(requests: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "detect_family", lambda _model: None)
-    with TokenServer() as server, pytest.raises(UsageError, match="grid") as raised:
-        run(server, requests, "--max-pixels", "200000")
-    assert "--family" in raised.value.remedy
-
-
 def test_images_are_read_when_their_turn_comes_and_never_more_than_are_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,8 +73,8 @@ def test_a_large_file_is_checked_without_opening_an_image(tmp_path: Path, monkey
     path = write(tmp_path / "r.jsonl", *ask_for(20_000, image="a.png"))
     monkeypatch.setattr(Path, "read_bytes", lambda _self: pytest.fail("an image was opened"))
     index = index_requests(path)
-    assert len(index.ids) == 20_000
-    assert index.ids[12_346] == "r12345"
+    assert len(index) == 20_000
+    assert index[12_346] == "r12345"
 
 
 def test_an_image_that_is_none_fails_its_own_request_only(tmp_path: Path, out: Path) -> None:

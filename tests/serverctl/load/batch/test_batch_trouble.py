@@ -96,13 +96,8 @@ def test_a_request_file_that_changes_meanwhile_is_noticed(requests: Path, out: P
         ("--concurrency", "0"),
         ("--max-tokens", "0"),
         ("--temperature", "9"),
-        ("--family", "qwen3-vl"),
-        ("--python", "/x"),
-        ("--engine", "{}x"),
-        ("--offline", "--endpoint", "127.0.0.1:1"),
-        ("--offline", "--model", "m", "--engine", "[]"),
-        ("--offline", "--engine", '{"max_model_len": 5}'),
-        ("--max-pixels", "5", "--family", "qwen3-vl", "--offline", "--model", "m"),
+        ("--retries", "101"),
+        ("--timeout", "0"),
     ],
 )
 def test_a_wrong_command_line_is_refused_with_a_remedy(requests: Path, wrong: tuple[str, ...]) -> None:
