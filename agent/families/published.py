@@ -9,13 +9,6 @@ from dataclasses import dataclass, replace
 
 #: A placeholder that a request fills in. It survives JSON encoding and `str.format`.
 _MARK = re.compile(r"%%mai-agent:([a-z_]+)%%")
-#: What a family's request can fill in.
-PLACEHOLDERS = frozenset(
-    ("action", "actions", "apps", "height", "instruction", "language", "memory", "number", "previous", "thought",
-     "width")
-)  # fmt: skip
-
-
 #: The part that asks for one point.
 GROUNDING = "grounding"
 

@@ -5,7 +5,7 @@ unknown import) makes the code invalid, because only running it would show its e
 """
 
 import ast
-import math
+import json
 import re
 import tomllib
 import warnings
@@ -17,7 +17,7 @@ from typing import Any
 from agent.core.actions import Action, Click
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, ParseFailure
-from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.computer_use import Vocabulary, read_action, whole
 from agent.families.shared.lenient_json import clean_text
 
 _NAMES: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -27,8 +27,6 @@ _LONGEST = 20_000
 _MOST_CALLS = 20
 #: Limits for one call: how often it presses its keys, and how often it clicks.
 _MOST_PRESSES, _MOST_CLICKS = 50, 3
-#: The largest number in a call.
-_LARGEST = 1e9
 
 
 def last_block(text: str) -> str | ParseFailure:
@@ -85,7 +83,11 @@ def read_code_call(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
     if name not in _NAMES["actions"]:
         raise ArgumentError("unknown_action", f"there is no function {call.name[:40]!r}")
     values = {_NAMES["arguments"].get(key, key): value for key, value in call.arguments.items() if value is not None}
-    times, clicks = _times(name, values), values.pop("clicks", 0)
+    times, clicks = 1, values.pop("clicks", None)
+    if name == "click":
+        times = whole(clicks, "clicks", _MOST_CLICKS)
+    elif name == "press":
+        times = whole(values.pop("presses", None), "presses", _MOST_PRESSES)
     if name in ("scroll", "vscroll", "hscroll"):
         values["direction"], values["amount"] = _wheel(name, clicks)
     arguments = {**_NAMES["actions"][name], **values}
@@ -94,18 +96,6 @@ def read_code_call(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
         return keys * times
     action = read_action(arguments, words)
     return [replace(action, count=times)] if name == "click" and isinstance(action, Click) else [action] * times
-
-
-def _times(name: str, values: dict[str, Any]) -> int:
-    """Return how often to click, or to press the keys; 1 for all other calls. Raises ArgumentError."""
-    if name not in ("click", "press"):
-        return 1
-    written, most = (
-        (values.pop("clicks", 1), _MOST_CLICKS) if name == "click" else (values.pop("presses", 1), _MOST_PRESSES)
-    )
-    if isinstance(written, bool) or not isinstance(written, int) or not 1 <= written <= most:
-        raise ArgumentError("bad_argument", f"{name} works from once to {most} times")
-    return written
 
 
 def _wheel(name: str, clicks: Any) -> tuple[str, float]:
@@ -131,7 +121,7 @@ def _call(statement: ast.stmt) -> Call:
     parameters = _NAMES["parameters"].get(name.rpartition(".")[2])
     if parameters is None:
         raise ArgumentError("unknown_action", f"there is no function {name[:40]!r}")
-    placed = [item for arg in node.args for item in (_starred(arg) if isinstance(arg, ast.Starred) else [_value(arg)])]
+    placed = [_value(one.value if isinstance(one, ast.Starred) else one) for one in node.args]
     arguments: dict[str, Any] = {}
     if parameters[:1] == ["*keys"]:
         arguments["keys"] = placed[0] if len(placed) == 1 and isinstance(placed[0], list) else placed
@@ -156,25 +146,9 @@ def _name(node: ast.expr) -> str:
     raise ArgumentError("unknown_action", "the code calls a function that is not known")
 
 
-def _starred(node: ast.Starred) -> list[Any]:
-    value = _value(node.value)
-    if not isinstance(value, list):
-        raise ArgumentError("bad_argument", "the code may hold plain values only: it is not run")
-    return value
-
-
 def _value(node: ast.expr) -> Any:
-    """Parse a plain value. Raises ArgumentError: it is none, or a number that is too large."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = _value(node.operand)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return -value if isinstance(node.op, ast.USub) else value
-    elif isinstance(node, ast.List | ast.Tuple):
-        return [_value(item) for item in node.elts]
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str | bool | None):
-        return node.value
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        if math.isfinite(node.value) and abs(node.value) <= _LARGEST:
-            return node.value
-        raise ArgumentError("bad_argument", "a number in the code is too large")
-    raise ArgumentError("bad_argument", "the code may hold plain values only: it is not run")
+    """Parse a plain value: one that JSON has, too. Raises ArgumentError: it is none."""
+    try:
+        return json.loads(json.dumps(ast.literal_eval(node), allow_nan=False))
+    except (ValueError, TypeError) as error:
+        raise ArgumentError("bad_argument", "the code may hold plain values only: it is not run") from error

@@ -24,6 +24,7 @@ MAX_DEPTH = 40
 _WIDE = "：，｛｝［］（）“”＂"
 _FULL_WIDTH = str.maketrans(_WIDE, ':,{}[]()"""')
 # Strings are skipped: a comma in them is text.
+_OUTSIDE = re.compile(r'("(?:\\.|[^"\\])*")|[“”＂]((?:\\.|[^“”＂"\\])*)[“”＂]|[：，｛｝［］（）]', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _WORDS = re.compile(r"'|\b(?:True|False|None)\b")
 
@@ -103,21 +104,7 @@ def _mend_escape(match: re.Match[str]) -> str:
 
 def _narrow(text: str) -> str:
     """Convert full-width punctuation to plain, but only outside strings: inside, the model means it."""
-    start, closing = (brace.start() if (brace := re.search("[{｛]", text)) else 0), ""
-    parts = [text[:start]]
-    for mark in re.compile(r'\\.|["“”＂]', re.DOTALL).finditer(text, start):
-        if len(mark[0]) > 1 or (closing and mark[0] not in closing):
-            continue
-        piece = text[start : mark.start()]
-        if closing == '"' or not closing:
-            parts.append(piece if closing else piece.translate(_FULL_WIDTH))
-        else:  # a plain quote inside curly quotes is text
-            parts.append(re.sub(r'(\\.)|"', lambda part: part[1] or '\\"', piece, flags=re.DOTALL))
-        parts.append('"')
-        start = mark.end()
-        closing = "" if closing else '"' if mark[0] == '"' else "“”＂"
-    rest = text[start:]
-    return "".join(parts) + (rest if closing else rest.translate(_FULL_WIDTH))
+    return _OUTSIDE.sub(lambda part: f'"{part[2]}"' if part[2] else part[1] or part[0].translate(_FULL_WIDTH), text)
 
 
 def open_brackets(text: str) -> str:

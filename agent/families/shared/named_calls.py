@@ -119,7 +119,6 @@ def _written(name: str, value: Any, brackets: str, bare: bool) -> str:
 #: The mark before a call. Before anything else, it is a word of the thought.
 _ACTION = re.compile(r"\bAction\s*[:：](?:[\s*`]|</?\w{1,30}>)*(?=[A-Za-z_][\w.]{0,79}\s*\()", re.IGNORECASE)
 #: Labels begin a line. With line ends in the class, empty lines would take quadratic time.
-_ACTION_WORD = re.compile(r"^[ \t*#]*Action\s*[:：]", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"^[ \t*#]*(?:Thought|Reflection|Action_Summary)\s*[:：][ \t*]*", re.IGNORECASE | re.MULTILINE)
 _CALL = re.compile(r"[A-Za-z_]\w{0,79}\s*\(")
 _BARE = re.compile(r"^[ \t`]*[A-Za-z_]\w{0,79}\s*\(", re.MULTILINE)
@@ -141,8 +140,8 @@ def _without_ends(text: str) -> str:
         end -= len(found[0])
 
 
-def thought_and_calls(text: str) -> tuple[str, Sequence[Call] | ParseFailure, int]:
-    """Return the thought, the calls in order, and how many of these count.
+def thought_and_calls(text: str) -> tuple[str, Sequence[Call] | ParseFailure]:
+    """Return the thought and the calls in order.
 
     The calls after `Action:` count, also those after a second `Action:` without a thought between. Calls after another
     thought do not count, because the model wrote them without seeing the effect of the first calls. Without `Action:`,
@@ -152,34 +151,23 @@ def thought_and_calls(text: str) -> tuple[str, Sequence[Call] | ParseFailure, in
     mark = _ACTION.search(text)
     if mark is None:
         return _unmarked(text)
-    thought, rest = _spoken(text[: mark.start()]), text[mark.end() :]
-    further = _THOUGHT.search(rest)
-    now, later = (rest, "") if further is None else (rest[: further.start()], rest[further.start() :])
-    now = _without_ends(_ACTION.sub("", now))
+    now = _without_ends(_ACTION.sub("", _THOUGHT.split(text[mark.end() :], maxsplit=1)[0]))
     calls = named_calls(now)
     first, _, comment = now.partition("\n\n")
     if isinstance(calls, ParseFailure) and comment and not _CALL.search(comment):
         calls = named_calls(first)  # the rest is a comment on the calls
-    if isinstance(calls, ParseFailure):
-        return thought, calls, 0
-    counted = len(calls)
-    after = _ACTION.search(later)
-    following = named_calls(later[after.end() :].partition("\n")[0]) if after else []
-    return thought, [*calls, *(following if isinstance(following, list) else [])], counted
+    return _spoken(text[: mark.start()]), calls
 
 
-def _unmarked(text: str) -> tuple[str, Sequence[Call] | ParseFailure, int]:
+def _unmarked(text: str) -> tuple[str, Sequence[Call] | ParseFailure]:
     bare = _BARE.search(text)
-    calls: Sequence[Call] | ParseFailure
     if bare is not None:
         calls = named_calls(text[bare.start() :].strip("` \t\n"))
         if not isinstance(calls, ParseFailure):
-            return _spoken(text[: bare.start()]), calls, len(calls)
+            return _spoken(text[: bare.start()]), calls
     if not text.strip():
-        return "", ParseFailure("empty", "the answer is empty"), 0
-    if _ACTION_WORD.search(text):
-        return _spoken(text), ParseFailure("no_action", "what follows `Action:` is no call"), 0
-    return _spoken(text), ParseFailure("no_action", "there is no `Action:` in the answer"), 0
+        return "", ParseFailure("empty", "the answer is empty")
+    return _spoken(text), ParseFailure("no_action", "there is no call after `Action:` in the answer")
 
 
 def _spoken(text: str) -> str:

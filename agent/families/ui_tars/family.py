@@ -66,8 +66,8 @@ class UiTars(TextFamily):
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse a thought, then one or more calls."""
-        spoken, calls, counted = thought_and_calls(parts.text)
-        most = None if isinstance(calls, ParseFailure) else min(counted, unrepeated(calls))
+        spoken, calls = thought_and_calls(parts.text)
+        most = None if isinstance(calls, ParseFailure) else unrepeated(calls)
         return joined(parts.thought, spoken), calls, most
 
     @override
@@ -154,13 +154,13 @@ class UiTars2(TextFamily):
             return parts.thought, [Call(compact[1], point)], None
         calls: Sequence[Call] | ParseFailure
         if "<function" in text or "seed:tool_call" in text:
-            calls, counted = xml_calls(text, ("content",)), len(text)
+            calls = xml_calls(text, ("content",))
             spoken = re.split(r"<function|<seed:tool_call", text, maxsplit=1)[0].strip()
         else:
-            spoken, calls, counted = thought_and_calls(text)
+            spoken, calls = thought_and_calls(text)
             if isinstance(calls, ParseFailure) and calls.kind == "no_action" and not _CALL_LIKE.search(text):
                 return parts.thought, [Call("finished", {"content": text.strip()})], None  # as in its client
-        most = None if isinstance(calls, ParseFailure) else min(counted, unrepeated(calls))
+        most = None if isinstance(calls, ParseFailure) else unrepeated(calls)
         return joined(parts.thought, spoken), calls, most
 
     @override

@@ -12,7 +12,6 @@ from typing_extensions import override
 from agent.model.asking import Exchange
 from agent.model.peers.peer_client import EventReader, PeerClient, arguments_of, called, functions, said, turns, used
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
-from foundation.chat_stream import Answer
 from foundation.refusals import Refusal, cause_of, of_status
 
 #: HTTP statuses of error types, for errors inside a stream of status 200.
@@ -70,7 +69,7 @@ class AnthropicClient(PeerClient[Any]):
             body["tools"] = [*own, *map(_function, functions_of_ours)]
         if request.stop:
             body["stop_sequences"] = list(request.stop)
-        opening = self.connection.beta.messages.create(**body, stream=True)
+        opening = self.connection.beta.messages.stream(**body).__aenter__()
         return Exchange(opening, _Events(limit), len(request.images()), self.explained)
 
 
@@ -112,64 +111,27 @@ def _part(part: TextPart | ImagePart) -> dict[str, Any]:
 
 
 class _Events(EventReader):
-    """Parses the events of one answer, and assembles its blocks for later requests."""
-
-    def __init__(self, max_tokens: int) -> None:
-        super().__init__(max_tokens)
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._inputs: dict[int, str] = {}
-        self._prompt: int | None = None
-        self._cached: int | None = None
-
-    @override
-    def answer(self) -> Answer:
-        # Each call gets its arguments. Empty texts are omitted, because the API rejects them.
-        inputs = {index: {"input": arguments_of(written)} for index, written in self._inputs.items()}
-        blocks = [block | inputs.get(index, {}) for index, block in sorted(self._blocks.items())]
-        self.items = [block for block in blocks if block.get("type") != "text" or block.get("text", "").strip()]
-        return super().answer()
+    """Parses the events of one answer. The library assembles its blocks, which later requests need."""
 
     @override
     def chunks(self, event: Any) -> Iterator[Mapping[str, Any]]:
         match event.type:
-            case "message_start":
-                yield self._began(event.message.usage)
-            case "content_block_start":
-                yield from self._block(event.index, event.content_block)
-            case "content_block_delta":
-                yield from self._delta(event.index, event.delta)
-            case "message_delta":
-                yield used(self._prompt, event.usage.output_tokens, self._cached)
-                if event.delta.stop_reason:
-                    yield said(finish=_FINISH.get(event.delta.stop_reason, "stop"))
-
-    def _began(self, usage: Any) -> Mapping[str, Any]:
-        self._cached = usage.cache_read_input_tokens
-        self._prompt = usage.input_tokens + (self._cached or 0) + (usage.cache_creation_input_tokens or 0)
-        return used(self._prompt, usage.output_tokens, self._cached)
-
-    def _block(self, index: int, block: Any) -> Iterator[Mapping[str, Any]]:
-        self._blocks[index] = block.to_dict(mode="json")
-        match block.type:
             case "text":
-                yield said(block.text)
+                yield said(event.text)
             case "thinking":
-                yield said(reasoning=block.thinking)
-            case "tool_use":
-                self._inputs[index] = ""
-                yield called(index, block.id, block.name)
+                yield said(reasoning=event.thinking)
+            case "message_stop":
+                yield from self._ended(event.message)
 
-    def _delta(self, index: int, delta: Any) -> Iterator[Mapping[str, Any]]:
-        block = self._blocks.setdefault(index, {})
-        match delta.type:
-            case "text_delta":
-                block["text"] = block.get("text", "") + delta.text
-                yield said(delta.text)
-            case "thinking_delta":
-                block["thinking"] = block.get("thinking", "") + delta.thinking
-                yield said(reasoning=delta.thinking)
-            case "signature_delta":
-                block["signature"] = block.get("signature", "") + delta.signature
-            case "input_json_delta":
-                self._inputs[index] = self._inputs.get(index, "") + delta.partial_json
-                yield called(index, arguments=delta.partial_json)
+    def _ended(self, message: Any) -> Iterator[Mapping[str, Any]]:
+        finish = _FINISH.get(message.stop_reason, "stop")
+        blocks = [block.to_dict(mode="json") for block in message.content]
+        # Empty texts are omitted, because the API rejects them.
+        self.items = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
+        for index, block in enumerate(blocks):
+            if block["type"] == "tool_use" and finish != "length":  # the last call may be cut off
+                yield called(index, block["id"], block["name"], block["input"])
+        usage = message.usage
+        prompt = usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
+        yield used(prompt, usage.output_tokens, usage.cache_read_input_tokens)
+        yield said(finish=finish)
