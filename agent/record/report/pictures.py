@@ -6,7 +6,7 @@ and 22 ms as WebP. So JPEG is tried first, and the smaller WebP if the JPEG is t
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,8 @@ _BUDGET, _BUDGET_MOST, _BUDGET_STEPS = 10_000_000, 36_000_000, 50
 _THUMB = (192, 120)
 #: Above this many pictures, thumbnails are smaller: the film strip is only skimmed.
 _MANY, _THUMB_MANY = 400, (128, 80)
+#: Bytes of a thumbnail, on average.
+_THUMB_BYTES = 4_000
 #: Files beyond this are no screenshots of ours.
 _MOST_FILE, _MOST_PIXELS = 64 << 20, 50_000_000
 
@@ -40,16 +42,10 @@ _REDUCED = 2
 class Picture:
     """One screenshot as the report shows it."""
 
-    source: Path
     image: EncodedImage
     thumb: EncodedImage
     size: tuple[int, int]  # of the screenshot itself
-    level: int  # which of `_LEVELS` the image has
-
-    @property
-    def reduced(self) -> bool:
-        """Whether it was reduced to keep the file small."""
-        return self.level >= _REDUCED
+    reduced: bool  # whether it was made smaller to keep the file small
 
     def to_json(self) -> dict[str, Any]:
         """The picture as the page takes it, with data: URLs."""
@@ -87,51 +83,24 @@ def _digest(file: Path) -> str | None:
 
 
 def _within_budget(files: list[Path]) -> list[Picture | None]:
+    """Return the pictures, each within an equal share of the budget."""
     thumb = _THUMB if len(files) <= _MANY else _THUMB_MANY
-    pictures = _spread(lambda file: _picture(file, thumb, 0, None), files)
-    found = [picture for picture in pictures if picture is not None]
     budget = min(_BUDGET_MOST, max(_BUDGET, _BUDGET * len(files) // _BUDGET_STEPS // 3))
-    budget -= sum(len(picture.thumb.data) for picture in found)
-    limit = _fair_share([len(picture.image.data) for picture in found], budget)
-    if limit is None:
-        return pictures
-
-    def shrink(picture: Picture | None) -> Picture | None:
-        if picture is None or len(picture.image.data) <= limit:
-            return picture
-        return _picture(picture.source, thumb, picture.level + 1, limit)
-
-    return _spread(shrink, pictures)
-
-
-def _fair_share(sizes: Iterable[int], budget: int) -> int | None:
-    """The maximum size per picture at which all fit: large ones share the space that small ones leave."""
-    ordered = sorted(sizes)
-    left = budget
-    for position, size in enumerate(ordered):
-        share = left // (len(ordered) - position)
-        if size > share:
-            return max(share, 0)
-        left -= size
-    return None
-
-
-def _spread(work: Callable[[Any], Picture | None], items: Sequence[Any]) -> list[Picture | None]:
+    share = budget // max(1, len(files)) - _THUMB_BYTES
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8), thread_name_prefix="report") as pool:
-        return list(pool.map(work, items))
+        return list(pool.map(lambda file: _picture(file, thumb, share), files))
 
 
-def _picture(file: Path, thumb: tuple[int, int], level: int, limit: int | None) -> Picture | None:
-    """The screenshot at the first level from `level` on that stays within the limit; the last one in any case."""
+def _picture(file: Path, thumb: tuple[int, int], limit: int) -> Picture | None:
+    """Return the screenshot at the first level that stays within the limit; the last one in any case."""
     image = load(file)
     if image is None:
         return None
-    while True:
-        side, image_format, quality = _LEVELS[level]
-        encoded = encode(_shrunk(image, side, side), image_format, quality)
-        if limit is None or len(encoded.data) <= limit or level == len(_LEVELS) - 1:
-            return Picture(file, encoded, encode(_shrunk(image, *thumb), "jpeg", 60), image.size, level)
-        level += 1
+    for level, (side, image_format, quality) in enumerate(_LEVELS):
+        encoded, is_reduced = encode(_shrunk(image, side, side), image_format, quality), level >= _REDUCED
+        if len(encoded.data) <= limit:
+            break
+    return Picture(encoded, encode(_shrunk(image, *thumb), "jpeg", 60), image.size, is_reduced)
 
 
 def load(file: Path) -> "Image | None":
