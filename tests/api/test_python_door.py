@@ -172,6 +172,7 @@ def test_a_second_desktop_is_refused_while_one_is_used(tmp_path: Path) -> None:
         assert desk.look().image.size == (1280, 800)
 
 
+@pytest.mark.slow
 def test_a_second_desktop_is_refused_without_with_too(tmp_path: Path) -> None:
     one, other = mai_agent.sandbox(runs=tmp_path), mai_agent.sandbox(runs=tmp_path)
     try:
@@ -248,6 +249,7 @@ def test_a_control_is_set_to_a_truth_a_text_or_a_number(value: Any) -> None:
         mai_agent.sandbox().set("Delay", value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "value"), [("--desktop-size", "big"), ("--desktop-session", "windows95")])
 def test_the_plugin_refuses_a_wrong_option_before_any_test(option: str, value: str) -> None:
     words = ["-m", "pytest", "-p", "mai_agent.pytest_plugin", "-p", "no:cacheprovider", option, value, "--co"]

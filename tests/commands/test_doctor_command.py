@@ -134,6 +134,7 @@ def test_ctrl_c_ends_it_before_anything_is_touched(display: PlainDisplay) -> Non
     assert display.pointer() == (111, 77)
 
 
+@pytest.mark.slow
 @pytest.mark.e2e
 def test_a_trial_on_wayland_needs_nothing_of_x11() -> None:
     code = (

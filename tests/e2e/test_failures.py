@@ -92,6 +92,7 @@ def test_an_endpoint_that_is_not_there_ends_the_run_before_anything_is_touched(r
     assert display.pointer() == before
 
 
+@pytest.mark.slow
 def test_a_wrong_key_and_an_unknown_model_are_said(run: Run) -> None:
     with FakeEndpoint(key="secret") as endpoint:
         ended(run(endpoint), 3, None, "refuses the key")
@@ -102,6 +103,7 @@ def test_a_wrong_key_and_an_unknown_model_are_said(run: Run) -> None:
 # The display
 
 
+@pytest.mark.slow
 def test_a_display_that_goes_away_while_the_model_thinks_ends_the_run(run: Run, display: PlainDisplay) -> None:
     def lose(exchange: Exchange) -> None:
         display.kill()
@@ -130,6 +132,7 @@ def test_without_a_display_the_way_to_a_sandbox_is_named(tmp_path: Path) -> None
         assert program.out == ""
 
 
+@pytest.mark.slow
 def test_a_display_that_is_not_there_is_named(tmp_path: Path) -> None:
     wrong = {**os.environ, "DISPLAY": ":59999", "XAUTHORITY": os.devnull}
     with FakeEndpoint([say(DONE)]) as endpoint, Program(tmp_path, wrong, "--endpoint", endpoint.url, "x") as program:
@@ -171,6 +174,7 @@ THINKING: dict[str, list[Behaviour]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", THINKING.values(), ids=THINKING.keys())
 def test_ctrl_c_while_waiting_stops_at_once(run: Run, display: PlainDisplay, script: list[Behaviour]) -> None:
     asked = threading.Event()
@@ -186,6 +190,7 @@ def test_ctrl_c_while_waiting_stops_at_once(run: Run, display: PlainDisplay, scr
         ended(program, 130, "stopped", "Ctrl-C.", display)
 
 
+@pytest.mark.slow
 def test_ctrl_c_before_the_server_has_said_what_it_serves_stops_the_run(run: Run) -> None:
     asked = threading.Event()
 
@@ -209,6 +214,7 @@ def test_ctrl_c_as_soon_as_the_run_is_recorded_stops_it(run: Run, display: Plain
         ended(program, 130, "stopped", "Ctrl-C.", display)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [HOLD, DRAG], ids=["a held key", "a drag"])
 def test_the_pointer_slammed_into_a_corner_stops_a_busy_hand(run: Run, display: PlainDisplay, answer: str) -> None:
     with FakeEndpoint([say(answer)]) as endpoint:
@@ -234,6 +240,7 @@ def test_a_click_asked_for_in_the_corner_is_no_stop(run: Run, display: PlainDisp
         ended(run(endpoint), 0, "done", "The task is done.", display)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_outright_keeps_its_finished_steps(run: Run) -> None:
     with FakeEndpoint([say(CLICK), say(act("wait", seconds=0.1)), silent()]) as endpoint:
         program = run(endpoint)

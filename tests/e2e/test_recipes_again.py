@@ -272,6 +272,7 @@ class Demonstration:
         return json.loads(out)["recipe"], err
 
 
+@pytest.mark.slow
 def test_a_demonstration_becomes_a_recipe_that_is_done_again(tmp_path):
     source = NOTES.read_text()
     with sandbox(tmp_path) as desk:

@@ -14,7 +14,7 @@ from agent.evals.tasks.work import by_hand
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 from foundation.errors import EnvironmentLacksError
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 SETTING = "gsettings org.xfce.mousepad.preferences.view show-line-numbers"
 TEXT = {"app": "mousepad", "role": "text", "text": "^hello"}
 

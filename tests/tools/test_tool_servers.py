@@ -24,6 +24,8 @@ from agent.tools.connections import ServerTools, open_tools
 from agent.tools.servers import ToolServer, read_tool_servers
 from foundation.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 SERVER = Path(__file__).parents[1] / "stubs/tool_server.py"
 
 
@@ -156,7 +158,6 @@ def test_what_fails_or_hangs_or_dies_is_said_and_the_others_work_on(tmp_path: Pa
     assert "cancelled" in notes.read_text()
 
 
-@pytest.mark.slow
 def test_a_server_that_does_not_start_costs_its_tools_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_START", 12.0)
 

@@ -12,6 +12,8 @@ from serverctl import endpoint
 from serverctl.plan.goal import Goal
 from serverctl.process import control
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def models(machine: Machine) -> tuple[str, str]:

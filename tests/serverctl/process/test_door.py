@@ -23,6 +23,8 @@ from serverctl.process.state import Folder
 from serverctl.process.supervisor import door as doors
 from serverctl.process.supervisor.door import Door
 
+pytestmark = pytest.mark.slow
+
 KEY = "s3cret"
 CHAT = "/v1/chat/completions"
 
@@ -289,7 +291,6 @@ def test_a_change_of_a_server_that_does_not_run_starts_it(machine: Machine) -> N
     assert machine.flags()["--max-num-seqs"] == "3"
 
 
-@pytest.mark.slow
 def test_down_ends_a_change_that_waits_for_a_long_request(machine: Machine) -> None:
     machine.up()
     state, key = machine.state(), Folder("default").key()

@@ -7,6 +7,8 @@ import threading
 import pytest
 from stubs.controlled import Machine, gone
 
+pytestmark = pytest.mark.slow
+
 
 def test_down_leaves_no_process_and_frees_the_port(machine: Machine) -> None:
     state = machine.up()

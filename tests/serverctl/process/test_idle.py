@@ -11,6 +11,8 @@ from serverctl.process import control
 from serverctl.process.request import read_request
 from serverctl.process.state import Folder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +34,6 @@ def test_an_idle_engine_ends_and_its_server_says_so(machine: Machine) -> None:
     machine.assert_nothing_left(10)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("looked_at_often")
 def test_any_client_wakes_it_and_has_its_answer(machine: Machine) -> None:
     first = machine.told("up", *machine.small, "--idle", "1s")
@@ -42,7 +43,6 @@ def test_any_client_wakes_it_and_has_its_answer(machine: Machine) -> None:
         assert (machine.ask(first), len(machine.starts)) == (200, start + 1)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("looked_at_often")
 @pytest.mark.parametrize("by", ["up --again", "the agent"])
 def test_what_slept_comes_back_as_it_was(machine: Machine, by: str) -> None:

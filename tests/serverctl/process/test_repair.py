@@ -12,6 +12,8 @@ from serverctl.plan.goal import Goal
 from serverctl.process import control
 from serverctl.process.state import State
 
+pytestmark = pytest.mark.slow
+
 CARD = "NVIDIA GeForce RTX 4090"
 #: The card as the fake vLLM sees it, and a model of 2B in it.
 SMALL: dict[str, Any] = {"total": 23.5, "free": 23.2, "weights": {"16-bit": 4.3, "fp8": 2.9, "w4": 2.0}}

@@ -3,12 +3,15 @@
 import json
 import os
 
+import pytest
 from stubs.controlled import Machine
 
 from serverctl.endpoint import server_now
 from serverctl.process import control
 from serverctl.process.state import Folder
 from serverctl.process.supervisor.watchdog import back_off, deaths_lately
+
+pytestmark = pytest.mark.slow
 
 
 def test_two_deaths_within_ten_minutes_stop_it_with_a_reason(machine: Machine) -> None:

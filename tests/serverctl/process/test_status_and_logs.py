@@ -20,6 +20,8 @@ from serverctl.process.logs import MOST_BYTES, LogWriter, follow, log_files, tai
 from serverctl.process.state import Folder
 from serverctl.watch import Watch, has_client_requests
 
+pytestmark = pytest.mark.slow
+
 KEYS = {
     "name", "phase", "stage", "percent", "message", "model", "models", "source", "family", "endpoint", "api_key",
     "vllm", "limits", "supervisor_pid", "server_pid", "started", "ready_after_s", "uptime_s", "attempt", "download",

@@ -12,6 +12,8 @@ from serverctl.process.load_record import LoadRecord, read_record
 from serverctl.process.state import Folder
 from serverctl.process.supervisor.watchdog import Timeouts, Watchdog
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Engine:
