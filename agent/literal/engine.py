@@ -16,6 +16,7 @@ from agent.core.geometry import Size
 from agent.core.notes import Note, read_notes, without_notes
 from agent.families.base import PastStep, PromptRequest
 from agent.literal import goals
+from agent.literal.do.looking import UNANSWERED
 from agent.literal.do.now import Already, Done, Move, Now, Step, Steps, StuckError, WhichError, agrees
 from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
@@ -46,8 +47,6 @@ _TOUCHING = goals.Open | goals.Click | goals.Close | goals.Press
 _ON_SCREEN = goals.Open | goals.Click | goals.Toggle | goals.Choose | goals.SetValue | goals.Type
 #: Goals that need no elements of the front window. A recipe waits for the target of each step.
 _NEEDS_NO_ELEMENTS = _INDEPENDENT | goals.Close | goals.ArrangeWindow | goals.Repeat
-#: What the outline says of an application that is busy (`agent.desktop.trees.shape`).
-_UNANSWERED = "did not answer in time"
 #: Seconds of the last wait for evidence.
 _LATE = 2.0
 
@@ -338,7 +337,7 @@ class _Run:
     def _is_busy(self, goal: Goal) -> bool:
         """Return whether the front window may still report its elements, so that the engine must wait for them."""
         scene = self.now.scene
-        if not self.now.moves and _UNANSWERED in scene.outline.lacks and not isinstance(goal, _NEEDS_NO_ELEMENTS):
+        if not self.now.moves and UNANSWERED in scene.outline.lacks and not isinstance(goal, _NEEDS_NO_ELEMENTS):
             return True
         needs_none = isinstance(goal, _NEEDS_NO_ELEMENTS) and not (
             isinstance(goal, goals.Open) and goal.kind == "settings"

@@ -194,8 +194,9 @@ def ring(role=""):
 
 
 def test_what_has_no_name_is_found_by_its_picture_in_its_window():
-    seen = screen(words("Title"), picture=encode(shown_at((300, 450), (900, 700)), "png"))
-    first, last = follow(seen, screen(element("push button", "Saved")), parts=[ring()])
+    title = element("label", "Title", y=120)
+    seen = screen(title, picture=encode(shown_at((300, 450), (900, 700)), "png"))
+    first, last = follow(seen, screen(title, element("push button", "Saved")), parts=[ring()])
     assert call_of(first) == {"action": "click", "coordinate": [300, 450]}
     assert ending(last)[0] == "success"
 

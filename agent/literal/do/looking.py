@@ -29,6 +29,8 @@ _MOST_SCROLLS, _MOST_PLACES = 12, 8
 _MOST_STEPS = 24
 #: Seconds of the last wait: on a busy machine, a page reports its controls seconds after it is shown.
 _LAST_WAIT = 1.6
+#: What an outline says of busy applications (`agent.desktop.trees.shape`), the most waits for them, and their seconds.
+UNANSWERED, _MOST_BUSY, _BUSY = "did not answer in time", 5, 1.2
 #: Waits for a busy program that scrolls after the screen was considered settled.
 _MOST_WAITS = 2
 #: Roles in a target that may mean a menu item, and the most menus to open.
@@ -92,6 +94,7 @@ class Search:
         self._in_menus = 0  # steps into and out of menus
         self._steps = 0
         self._scrolls = self._scrolls_here = self._waits = self._late_scrolls = 0
+        self._unanswered = 0
         self._left_menu = self._waited_long = False
         self._last: str = ""  # the kind of the last step
         self.latest: Move | None = None
@@ -105,16 +108,20 @@ class Search:
         self._steps += 1
         if self._steps > _MOST_STEPS:
             return self._not_found()
+        if UNANSWERED in now.scene.outline.lacks and self._unanswered < _MOST_BUSY:
+            self._unanswered += 1
+            return self._wait("Some application did not answer in time: wait and look again.", _BUSY)
         if self._in_menus:
             return self._in_a_menu() or self._to_described_window() or self._not_found()
         if now.finder.doubted(target) is not None and self._waits < MOST_DOUBTS:
             return self._wait(f"{describe_target(target)} does not answer yet: wait and look again.")
         if target.inside == BACKDROP:  # elements of the backdrop are nowhere else
             return self._later() or self._not_found()
-        for way in (
-            self._to_its_place, self._to_what_it_is_in, self._later, self.to_offscreen, self.further_down,
-            self._to_described_tab, self._behind_a_tab, self._in_a_menu, self._to_described_window,
-        ):  # fmt: skip
+        ways: list[Callable[[], Step | None]] = [self._to_its_place, self._to_what_it_is_in]
+        here = [self._later, self.to_offscreen, self.further_down]
+        ways = [*here, *ways] if self._is_on_chosen_page() else [*ways, *here]
+        ways += [self._to_described_tab, self._behind_a_tab, self._in_a_menu, self._to_described_window]
+        for way in ways:
             if (step := way()) is not None:
                 return step
         # On a busy machine, the desktop may not have reported a window yet when nothing was done so far.
@@ -122,6 +129,12 @@ class Search:
             self._waited_long = True
             return self._wait("It is not visible: look once more, as it may appear late.", _LAST_WAIT)
         return self._not_found()
+
+    def _is_on_chosen_page(self) -> bool:
+        """Whether an earlier part of the instruction chose the page of the front window that is shown."""
+        now = self._now
+        chosen = [one for one in now.scene.shown(_WAYS) if "selected" in one.states]
+        return any(now.clicked(move, one.box) for move in now.earlier if move.step.main for one in chosen)
 
     def to_offscreen(self, target: Target | None = None) -> Step | None:
         """Return a scroll towards a matching element that is outside the visible part of a list or page."""

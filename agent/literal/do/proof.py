@@ -34,15 +34,16 @@ def led_to(now: Now, move: Move) -> str:
 
 
 def shown_by_sum(reached: Sequence[tuple[Goal, Done]]) -> set[int]:
-    """Return the indices of clicks on calculator keys that the shown result proves."""
+    """Return the indices of clicks on calculator keys, and of such keys pressed, that the shown result proves."""
     shown: set[int] = set()
     signs = ""
     for at, (goal, _) in enumerate(reached):
         name = goal.target.name.strip().lower() if isinstance(goal, Click) else ""
-        name = "=" if isinstance(goal, Press) and goal.keys in (("=",), ("enter",)) else name
+        if isinstance(goal, Press) and len(goal.keys) == 1:
+            name = "=" if goal.keys == ("enter",) else goal.keys[0]
         sign = load_config("proof.toml")["signs"].get(name, name)
         words = " ".join(done.words for _, done in reached[at : at + 2] if done.verified)
-        held = re.search(r"holds “([^”]*)”|clipboard.*characters?: (\S+)", words)
+        held = re.search(r"(?:holds|there came) “([^”]*)”|clipboard.*characters?: (\S+)", words)
         if sign == "=" and signs and held is not None:
             result, number = value_of(signs), (held[1] or held[2] or "").strip().replace("−", "-").replace(",", ".")
             if result is not None and re.fullmatch(r"-?\d{1,20}(?:\.\d{1,20})?", number) and result == Fraction(number):

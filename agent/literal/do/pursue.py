@@ -9,6 +9,7 @@ from agent.literal.do.known_places import known_place, page_named
 from agent.literal.do.now import Done, Now, OrGoal, Pursuit
 from agent.literal.do.toggling import Toggling
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, Open, SetValue, Target, Toggle, target_of
+from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.places import Place, find_dialog, find_panel
 
 #: Each function yields the steps for a goal.
@@ -105,7 +106,7 @@ def _embedded(now: Now, name: str) -> str:
     front = now.scene.front
     if now.names.desktop is None or front is None or front is not now.scene.window_of_program("settings"):
         return ""
-    return find_dialog(name, now.names.desktop, now.names.of)
+    return "" if name.casefold() in lexicon.applications() else find_dialog(name, now.names.desktop, now.names.of)
 
 
 def _as_choice(now: Now, target: Target, *, on: bool) -> Choose | None:

@@ -63,8 +63,9 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
         *(f"the window {name} is not shown any more" for name in gone if name not in marked.values()),
     )
     old, new = _concerned(before, now), _concerned(now, before)
-    silent = _silent(before, now)
+    silent, late = _silent(before, now), _silent(now, before)
     old = [one for one in old if (one.window, one.app) not in silent]
+    new = [one for one in new if (one.window, one.app) not in late]  # their window had reported nothing yet
     altered = _altered(old, new)
     arrived, left = _difference(*([one for one in elements if one.source != "words"] for elements in (old, new)))
     items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}
@@ -81,11 +82,11 @@ def _bare(title: str) -> str:
 
 
 def _silent(before: Scene, now: Scene) -> set[tuple[str, str]]:
-    """Return the windows that are still shown but report no elements now, because their application hangs."""
+    """Return the windows of both observations that report elements in the first only: their application is busy."""
     reporting, still_reporting = (
         {(one.window, one.app) for one in scene.elements if one.source != "words"} for scene in (before, now)
     )
-    return {(one.title, one.app) for one in now.windows} & reporting - still_reporting
+    return {(one.title, one.app) for one in now.windows} & (reporting - still_reporting)
 
 
 def new_changes(before: Sequence[Change], now: Sequence[Change]) -> list[Change]:

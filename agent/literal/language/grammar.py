@@ -266,6 +266,8 @@ def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
             case kinds.Type(text, None) if re.search(r"\b(?:field|box|bar|entry|search)$", place, re.IGNORECASE):
                 placed.append(kinds.Type(text, Target(place, "entry")))
             case _ if (target := target_of(goal)) is not None:
+                if target.inside and first and not placed and place.casefold() in lexicon.programs():
+                    placed.append(kinds.Open(place))  # "In Files, click Documents in the sidebar"
                 placed.append(with_target(goal, replace(target, inside=target.inside or place)))
             case _:
                 placed.extend([kinds.Open(place), goal] if first and not placed else [goal])

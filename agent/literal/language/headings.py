@@ -23,6 +23,8 @@ _TAB = re.compile(rf"(?:the )?{_NAME} tab|the {_NAME} page")
 #: How a phrase about tabs in general begins, such as "New tab". It names no tab.
 _OF_TABS = re.compile(r"(?i)(?:the )?(?:close|open|new|next|last|previous|switch|go|move|reload|this|same)\b")
 _PANEL = re.compile(r"(?i)(?:the |my )?(?P<name>\S[^,:]{0,40}?) (?:settings|preferences|dialog)")
+#: An application or panel with which headings begin.
+_HEAD = re.compile(rf"(?P<verb>(?i:in|inside|within|open|launch|start|go to) )?(?:(?i:the|my) )?(?P<name>{_NAME})")
 _PLACE = re.compile(rf"(?i)(?:in|inside|within) (?:the )?{_NAME}")
 #: Separators between headings, and between the last heading and the instruction.
 _BETWEEN = re.compile(r"((?:,? then |[,:] )(?:and )?(?:there,? )?(?:please,? )?)")
@@ -94,7 +96,8 @@ def with_verbs(text: str) -> str:
 
 def _opened(text: str) -> str:
     """Turn the headings at the beginning into steps, if something to do follows them."""
-    pieces = _BETWEEN.split(text)
+    pieces = _with_listed_names(_BETWEEN.split(text))
+    text = "".join(pieces)
     place = f"{pieces[0]}, " if len(pieces) > 2 and _PLACE.fullmatch(pieces[0]) and _TAB.fullmatch(pieces[2]) else ""
     if (cut := _UP_TO_A_VERB.search(pieces[0])) is not None and pieces[0].casefold().startswith(
         ("in ", "under ", "at ")
@@ -125,6 +128,31 @@ def _opened(text: str) -> str:
     if (rest and not _starts_with_verb(rest)) or any("then" not in joint for joint in joints):
         return text
     return place + ", ".join([*steps, rest] if rest else steps)
+
+
+def _with_listed_names(pieces: list[str]) -> list[str]:
+    """Add "click" to names between an application or panel and an instruction: "Settings, Mouse: enable X"."""
+    head, at = _HEAD.fullmatch(pieces[0]), 2
+    if head is None or not _is_panel(head["name"]):
+        return pieces
+    has_panels = re.search("(?i)settings|preferences", head["name"]) is not None
+    while at < len(pieces) and (_is_listed_name(pieces[at], has_panels) or _is_before_a_colon(pieces, at)):
+        at += 2
+    if at == 2 or at >= len(pieces) or _UNSURE.match(pieces[at]) or not _starts_with_verb(pieces[at]):
+        return pieces
+    first = pieces[0] if head["verb"] else f"open {pieces[0]}"
+    clicks = [part for name in pieces[2:at:2] for part in (", ", f"click {name}")]
+    return [first, *clicks, ", ", *pieces[at:]]
+
+
+def _is_listed_name(piece: str, is_in_settings: bool) -> bool:
+    if _is_panel(piece):
+        return is_in_settings
+    return re.fullmatch(_NAME, piece) is not None and not (_starts_with_verb(piece) or _CLAUSE.match(piece))
+
+
+def _is_before_a_colon(pieces: list[str], at: int) -> bool:
+    return pieces[at + 1 : at + 2] == [": "] and re.fullmatch(_NAME, pieces[at]) is not None
 
 
 def _step(piece: str, joint: str) -> str:
