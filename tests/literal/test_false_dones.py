@@ -12,7 +12,7 @@ from agent.literal.do.now import choice_in
 from agent.literal.engine import Engine
 from agent.screen.outline import ShownWindow
 from tests.literal import made_up
-from tests.literal.made_up import WINDOW, element, ending, screen, setting, taken, talk, words
+from tests.literal.made_up import WINDOW, Screen, element, ending, outline, screen, setting, taken, talk, words
 
 OTHER = ShownWindow("Notes", "notes", Region(50, 50, 300, 300), active=True)
 BACK = replace(WINDOW, active=False)
@@ -297,8 +297,19 @@ def test_a_spin_button_that_takes_another_number_is_not_done_and_gets_its_own_ba
     assert "put back" in last.arguments["text"]
 
 
+@pytest.mark.parametrize(("way", "is_more"), [("slower", True), ("faster", False)])
+def test_a_speed_is_raised_by_less_of_its_time(way, is_more):
+    panel = replace(WINDOW, title="Mouse and Touchpad", app="xfce4-mouse-settings")
+    of_panel = {"window": panel.title, "app": panel.app, "y": 300}
+    label = element("label", "Time:", x=100, **of_panel)
+    time = element("slider", "", value="400", limits=(100.0, 1000.0), x=300, w=300, **of_panel)
+    now = Screen(outline(label, time, windows=(panel,)), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
+    x, _ = Engine().reply(talk(f"make the double click {way}", now)).arguments["coordinate"]
+    assert (x > 300 + 300 * (400 - 100) / 900) is is_more
+
+
 def test_more_of_what_is_at_its_limit_is_told():
-    last = run("make Time bigger", Amount(1000, "slider"), takes(1))[-1]
+    last = run("make Time longer", Amount(1000, "slider"), takes(1))[-1]
     assert ending(last)[0] == "fail"
     assert "limit" in last.arguments["text"]
 

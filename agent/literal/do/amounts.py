@@ -14,6 +14,7 @@ from agent.literal.find.finder import PART, WHOLE
 from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS, same_row
 from agent.literal.goals import Choose, SetValue, Target
 from agent.literal.language.wording import describe_target
+from agent.literal.vocabulary.measures import measure_of
 from agent.literal.vocabulary.numbers import converted
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
@@ -49,8 +50,9 @@ class _Amount:
     """Brings one control to a number. `why` is prepended to the words of the first step."""
 
     def __init__(self, now: Now, goal: SetValue, why: str = "") -> None:
-        self._now, self._goal, self._why = now, goal, why
+        self._now, self._why = now, why
         self._place, self._words = known_place(now, goal.target), describe_target(goal.target)
+        self._goal = _as_counted(goal, self._place)
         self.first: float | None = None  # the value before the first move; None if it reported none
         self._move: Move | None = None  # the first move
         self._wanted: float | None = None  # the number to reach
@@ -310,6 +312,13 @@ def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> 
             f"I do not know how much “{quantity}” is for {describe_target(goal.target)}: say the number alone."
         )
     return value
+
+
+def _as_counted(goal: SetValue, place: Place | None) -> SetValue:
+    """Return the goal in the other direction if it is about a speed, and the control counts milliseconds."""
+    if not goal.direction or place is None or place.unit != "ms" or measure_of(goal.target.name) != "speed":
+        return goal
+    return replace(goal, direction="down" if goal.direction == "up" else "up")
 
 
 def _percent(goal: SetValue, control: Element, amount: float, limits: tuple[float, float], *, known: bool) -> float:

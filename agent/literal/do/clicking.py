@@ -4,6 +4,7 @@ Choices are in combo boxes, lists, trees, tables, groups of radio buttons and me
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 
 from agent.literal.do.folders import enter_folder
@@ -14,9 +15,9 @@ from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, CHOICES, CLICKABLE, COMBOS, FIELDS, TEXTS
-from agent.literal.goals import Choose, Click, SetValue, Target, Type
+from agent.literal.goals import Choose, Click, Open, SetValue, Target, Type
 from agent.literal.language.wording import describe_target
-from agent.literal.vocabulary.lexicon import programs
+from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
 
@@ -49,8 +50,12 @@ def click(now: Now, goal: Click) -> OrGoal:
     action = "double_click" if goal.count > 1 else CLICKS[goal.button]
     if _is_desktop(goal) and now.finder.best(Target(target.name), CLICKABLE) is None:
         return (yield from _click_desktop(now, goal, action))
-    if goal.or_open and not target.inside and (entered := (yield from enter_folder(now, target.name))) is not None:
-        return entered
+    in_manager = target.inside.casefold() in lexicon.config()["applications"]["file_managers"]
+    if goal.or_open and (in_manager or not target.inside):
+        if (entered := (yield from enter_folder(now, target.name))) is not None:
+            return entered
+        if in_manager:
+            return Open(target.name, "folder", target.inside)
     place = known_place(now, target)
     opened_menu = False
 
@@ -66,7 +71,8 @@ def click(now: Now, goal: Click) -> OrGoal:
         if action == "click" and (button := menu_button(now, target)) is not None:
             return button
         menu = now.finder.best(Target(target.inside), _MENUS) if target.inside and not opened_menu else None
-        if menu is not None and menu.role in _MENUS and now.scene.in_front(menu):  # no panel's button for a window
+        in_window = menu is not None and now.scene.front is not None and now.scene.in_front(menu)
+        if menu is not None and in_window and menu.role in _MENUS:  # no panel's button for a window
             opened_menu = True
             yield now.click(f"Open “{target.inside}”.", menu, main=False)
             return (yield from find())
@@ -204,7 +210,7 @@ def choose(now: Now, goal: Choose) -> OrGoal:
     """Make a control show a choice."""
     page, begun = page_named(now, goal.control.name), len(now.moves)
     known = known_place(now, goal.control) or page
-    is_place = page is not None or goal.control.name.casefold() in programs()
+    is_place = page is not None or goal.control.name.casefold() in lexicon.programs()
     place: Place | None = None
 
     def find() -> Steps[Element | Done | Click | SetValue | Type | None]:
@@ -214,7 +220,7 @@ def choose(now: Now, goal: Choose) -> OrGoal:
         is_longer = whole and whole.casefold() != goal.control.name.casefold()
         if is_longer and now.finder.best(Target(whole), _BUTTONS) is not None:
             return Click(Target(whole))
-        combo = yield from now.first(targets_of(goal.control, place), COMBOS)
+        combo = yield from now.first(targets_of(goal.control, place), _boxes(place))
         if combo is not None:
             shown = Already(f"{describe_target(goal.control)} shows “{goal.value}” already")
             return shown if _shows(now, combo, goal.value) else combo
@@ -238,7 +244,7 @@ def choose(now: Now, goal: Choose) -> OrGoal:
         raise StuckError(f"I found no choice “{goal.value}” for {where}.") from None
     if not isinstance(found, Element):
         return found
-    if found.role in COMBOS:
+    if found.role in _boxes(place):
         return (yield from _choose_in_combo(now, goal, place, found))
     if is_on(found):
         return Already(f"“{goal.value}” is chosen already: {state_of(found)}")
@@ -282,11 +288,17 @@ def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Ste
     return next((one for one in shown if one is not None and one.source == "words"), None)
 
 
+def _boxes(place: Place | None) -> Collection[str]:
+    """Return the roles of what opens into choices; in the tables, it may be a button."""
+    return COMBOS | ({place.role} if place is not None and place.role == "push button" else set())
+
+
 def _shows(now: Now, combo: Element, value: str) -> bool:
     """Return whether a combo box shows a value."""
     inside = [one for one in now.scene.elements if one.id != combo.id and combo.box.contains(one.box.middle)]
     texts = [combo.name, combo.value or "", *(one.name for one in inside if one.role in TEXTS | {"list item"})]
-    return any(now.fits(text, value) for text in texts)
+    begins = (_begins_with(text, value) for text in texts if combo.role == "push button")
+    return any(now.fits(text, value) for text in texts) or any(begins)
 
 
 def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element) -> Pursuit:
@@ -298,14 +310,16 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
     # Chromium does not report the choices that a key scrolls to, and Escape keeps the one that the key reached.
     most = 0 if now.scene.front_of_kind("browser") is not None else _MOST_SCROLLS
     while True:
-        box = yield from now.first(targets_of(goal.control, place), COMBOS)
+        box = yield from now.first(targets_of(goal.control, place), _boxes(place))
         if box is not None and _shows(now, box, goal.value):
             return Already(f"{words} shows “{goal.value}” already")
-        for one in now.finder.all(Target(goal.value), _OPTIONS):
-            element = (one.element.name, one.element.box, one.element.role)
-            is_new = one.element.role in _ITEMS or element not in old
-            if is_new and (box is None or one.element.id != box.id):
-                attempt = yield now.click(f"Choose “{goal.value}”.", one.element)
+        options = [one.element for one in now.finder.all(Target(goal.value), _OPTIONS)]
+        if not options and combo.role == "push button":  # applications, by their whole names
+            options = [one for one in now.scene.shown(_ITEMS) if _begins_with(one.name, goal.value)]
+        for one in options:
+            is_new = one.role in _ITEMS or (one.name, one.box, one.role) not in old
+            if is_new and (box is None or one.id != box.id):
+                attempt = yield now.click(f"Choose “{goal.value}”.", one)
                 return (yield from _chosen_since(now, goal, attempt, place))
         if waits < _MOST_WAITS and not scrolls:
             waits += 1
@@ -319,12 +333,17 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
     raise StuckError(f"{words} shows no choice “{goal.value}”.")
 
 
+def _begins_with(text: str, name: str) -> bool:
+    """Return whether a text is a longer name: "Caja File Manager" for Caja."""
+    return lexicon.plain(text).startswith(f"{lexicon.plain(name)} ")
+
+
 def _chosen_since(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Pursuit:
     """Check whether the choice took effect."""
     words = describe_target(goal.control)
     for left in range(_MOST_WAITS + 1, -1, -1):
         changes = now.effects_of(attempt).changes[:2]
-        combo = yield from now.first(targets_of(goal.control, place), COMBOS)
+        combo = yield from now.first(targets_of(goal.control, place), _boxes(place))
         if combo is not None and _shows(now, combo, goal.value):
             return Done("; ".join((f"{words} shows “{goal.value}”", *changes)))
         if combo is None:

@@ -81,7 +81,8 @@ def targets_of(target: Target, place: Place | None) -> list[Target]:
     if place is not None and place.control:
         targets.append(Target(place.control, under=place.under or target.under, inside=target.inside))
     elif place is not None and place.role and place.under and place.role != "radio button":  # each has its own name
-        targets.append(Target(role=place.role, under=place.under, inside=target.inside))
+        inside = target.inside or (place.window if place.role == "push button" else "")  # no launcher of a panel
+        targets.append(Target(role=place.role, under=place.under, inside=inside))
     return targets
 
 

@@ -18,7 +18,7 @@ from agent.literal.find.scene import AMOUNTS, CLICKABLE, COMBOS, FIELDS, TEXTS, 
 from agent.literal.goals import BACKDROP, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.descriptions import described_places
-from agent.literal.vocabulary.places import Place
+from agent.literal.vocabulary.places import Place, known_thing
 from agent.screen.outline import Element, ShownWindow
 
 #: Roles that may lead to a page of a window.
@@ -255,8 +255,8 @@ class Search:
         if (way := now.finder.best(Target(name), _WAYS)) is not None:
             step = now.click(f"Go to “{name}”.", way, main=False)
             return None if "selected" in way.states else self._go(step, name)
-        if (scroll := self.to_offscreen(Target(name))) is not None or now.opened(name):
-            return scroll
+        if (scroll := self.to_offscreen(Target(name))) is not None or now.opened(name) or known_thing(name):
+            return scroll  # the name of a setting is no application's
         return self._go(Step.start(f"“{name}” is not visible: open it.", name), name)
 
     def _later(self) -> Step | None:

@@ -71,6 +71,8 @@ class Toggling:
         return self._now.finder.best(target, {"menu item"})
 
     def _find_switch(self) -> Steps[Element | None]:
+        if self._place is not None and not shows(self._now, self._place):  # its label there may mean the opposite
+            return (yield from self._now.the(self._goal.target, SWITCHES))
         switch = yield from find_switch(self._now, self._targets)
         chosen = self._place is not None and self._place.choices
         if switch is not None and switch.role == "toggle button" and chosen:

@@ -53,8 +53,9 @@ class Effects:
 def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed_now: Sequence[Change]) -> Effects:
     """Return the differences between two observations."""
     changes = _of_settings_and_files(changed_before, changed_now)
-    shown = (Counter(f"“{one.title or one.app}”" for one in scene.windows) for scene in (before, now))
-    had, have = shown
+    loading = {one.app for one in before.windows if not one.title.strip() or one.title.strip().endswith("…")}
+    windows_of = ([one for one in scene.windows if one.app not in loading] for scene in (before, now))
+    had, have = (Counter(f"“{one.title or one.app}”" for one in windows) for windows in windows_of)
     came, gone = have - had, had - have
     marked = {name: old for name in came for old in gone if _bare(name) == _bare(old)}  # as with unsaved changes
     windows = (

@@ -49,6 +49,8 @@ _ROWS = frozenset({"list item", "table row", "tree item"})
 _GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
 #: Least fit of a whole name, and of a part of a longer name.
 WHOLE, PART = 0.9, 0.5
+#: Parts of a rank that tell rivals apart; what reported them does not.
+_OF_RIVALS = 6
 #: What a label adds in brackets: "Typing Assist (AccessX)".
 _ADDED = re.compile(r"(?<=\w) \([^()]+\)$")
 
@@ -156,7 +158,7 @@ class Finder:
     ) -> list[Found]:
         """Return the best matches that cannot be told apart, in reading order; a single match alone."""
         found = self.all(target, roles, least=least)
-        alike = [one for one in found if self._rank(one) == self._rank(found[0])]
+        alike = [one for one in found if self._rank(one)[:_OF_RIVALS] == self._rank(found[0])[:_OF_RIVALS]]
         alike = [one for one in alike if one.element.role == found[0].element.role and one.fit >= WHOLE]
         apart: list[Found] = []
         for one in sorted(alike, key=_place_of):

@@ -63,8 +63,9 @@ _OTHER = re.compile(
 #: "Trash"), and verbs that need more than a click on a folder's name.
 _SAYS = re.compile(r"\b(?:is|are|was|were|has|have|does|do|did|not|there|I)\b")
 _UNSURE = re.compile(
-    r"(?:Close|Trash|Delete|Remove|Move|Minimi[sz]e|Maximi[sz]e|Hide|Open)\b"
-    r"|(?i:(?:please |now )?(?:delete|remove|trash|throw|move|rename|copy|put|create|make (?:a|an|me)) )"
+    r"(?:Close|Trash|Delete|Remove|Move(?! [^,]+ to \d)|Minimi[sz]e|Maximi[sz]e|Hide|Open)\b"
+    r"|(?i:(?:please |now )?"
+    r"(?:delete|remove|trash|throw|move(?! [^,]+ to \d)|rename|copy|put|create|make (?:a|an|me)) )"
 )
 #: How a clause begins that is no name on the screen.
 _CLAUSE = re.compile(r"(?:I|You|We|He|She|They|It|That|This|There|The|If|Only|Not?|Never|Do|Don)\b")

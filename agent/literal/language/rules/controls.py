@@ -10,6 +10,7 @@ from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodErr
 from agent.literal.language.table import Groups, fragment
 from agent.literal.language.targets import place_name, preferences_of, read_target, read_targets, split_list
 from agent.literal.vocabulary import lexicon
+from agent.literal.vocabulary.measures import direction_of
 from agent.literal.vocabulary.numbers import amount_of
 from agent.literal.vocabulary.places import is_choice, is_switch, known_thing
 
@@ -145,7 +146,7 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     if found := re.fullmatch(r"(?i)(?P<value>\x00\d+\x00|[^\x00]+) (?:in|under|on(?= the )) (?P<place>.+)", value):
         value, inside = found["value"], place_name(part, found["place"])
     shown, is_quoted = part.shown(value), "\x00" in value
-    control = re.sub(r"^(?:the )?value of | from \S+$", "", match["what"], flags=re.IGNORECASE)
+    control = re.sub(r"^(?:the )?value of |(?<=\w) from (?:\S+|[A-Z][^,]*)$", "", match["what"], flags=re.IGNORECASE)
     target = read_target(part, control)
     target = replace(target, inside=target.inside or inside)
     _check_sign(shown if shown.startswith("+") else "")
@@ -190,20 +191,23 @@ def _change(part: Part, match: Groups) -> list[Goal] | None:
     way = match["way"].casefold()
     what = match["what"].removesuffix(" all the way")
     target = read_target(part, what)
-    if way in ("faster", "slower"):
-        speed = f"{target.name} speed"
-        if known_thing(speed) not in (None, known_thing(target.name)):  # "pointer" alone is its size
-            target = replace(target, name=speed)
+    kind = (
+        "speed" if way in ("faster", "quicker", "slower") else "size" if way in ("bigger", "larger", "smaller") else ""
+    )
+    named = f"{target.name} {kind}"
+    if kind and known_thing(named) not in (None, known_thing(target.name)):  # "pointer" alone is its size
+        target = replace(target, name=named)
     program = target.name.casefold() in lexicon.programs() and not known_thing(target.name)
     if way not in ("up", "down") and (program or _MACHINES.fullmatch(target.name)):
         raise NotUnderstoodError(f"I do not know how to make “{target.name}” {way}: name what to set.")
-    is_up = re.fullmatch(fragment("up"), way) is not None
+    if (direction := direction_of(way, target.name)) is None:
+        raise NotUnderstoodError(f"I do not know what to set to make “{target.name}” {way}: name what to set.")
     if what != match["what"]:
-        return [SetValue(target, 100.0 if is_up else 0.0, "%")]
+        return [SetValue(target, 100.0 if direction == "up" else 0.0, "%")]
     if not (shown := part.shown(match["to"] or match["by"])):
-        return [SetValue(target, direction="up" if is_up else "down")]
+        return [SetValue(target, direction=direction)]
     if match["by"] and shown.casefold() in ("half", "a half", "a third", "a quarter"):
         raise NotUnderstoodError(f"I do not know what “by {shown}” is of it: say the number.")
     if (amount := amount_of(shown)) is None:
         return [Choose(shown, target)] if match["to"] else None
-    return [SetValue(target, *amount, "" if match["to"] else "up" if is_up else "down")]
+    return [SetValue(target, *amount, "" if match["to"] else direction)]
