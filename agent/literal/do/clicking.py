@@ -6,6 +6,7 @@ Choices are in combo boxes, lists, trees, tables, groups of radio buttons and me
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import chain
 
 from agent.literal.do.folders import enter_folder
 from agent.literal.do.known_places import in_its_window, known_place, page_named, settings_of, shows, targets_of
@@ -315,7 +316,7 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
             return Already(f"{words} shows “{goal.value}” already")
         options = [one.element for one in now.finder.all(Target(goal.value), _OPTIONS)]
         if not options and combo.role == "push button":  # applications, by their whole names
-            options = [one for one in now.scene.shown(_ITEMS) if _begins_with(one.name, goal.value)]
+            options = [one for one in now.scene.elements if one.role in _ITEMS and _begins_with(one.name, goal.value)]
         for one in options:
             is_new = one.role in _ITEMS or (one.name, one.box, one.role) not in old
             if is_new and (box is None or one.id != box.id):
@@ -364,9 +365,8 @@ def _chosen_since(now: Now, goal: Choose, attempt: Move, place: Place | None) ->
 
 def _setting_tells(now: Now, goal: Choose, attempt: Move, place: Place | None) -> str | None:
     """Return the changed setting that proves the choice, in words; None for none."""
-    for change in now.changed_since(attempt, "setting"):
-        is_its_own = any(change is own for own, _ in settings_of(now, place, attempt))
-        after = (change.after or "").strip("'\"")
-        if after and (is_its_own or now.fits(after, goal.value)):
-            return str(change)
-    return None
+    own = (change for change, _ in settings_of(now, place, attempt) if (change.after or "").strip("'\""))
+    others = now.changed_since(attempt, "setting")
+    named = (change for change in others if now.fits((change.after or "").strip("'\""), goal.value))
+    change = next(chain(own, named), None)
+    return None if change is None else str(change)

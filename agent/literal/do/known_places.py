@@ -60,10 +60,12 @@ def in_its_window(now: Now, place: Place) -> bool:
 
 
 def settings_of(now: Now, place: Place | None, since: Move) -> Iterator[tuple[Change, Setting]]:
-    """Yield the settings of a place that changed since a step."""
+    """Yield the settings of a place, and its files of settings ("file */helpers.rc"), that changed since a step."""
     settings = place.settings if place is not None else ()
-    for change in now.changed_since(since, "setting"):
-        yield from ((change, setting) for setting in settings if fnmatchcase(change.what, setting.what))
+    changed = [(change.what, change) for change in now.changed_since(since, "setting")]
+    changed += [(f"file {change.what}", change) for change in now.changed_since(since, "file")]
+    for what, change in changed:
+        yield from ((change, setting) for setting in settings if fnmatchcase(what, setting.what))
 
 
 def shows(now: Now, place: Place) -> bool:
