@@ -36,6 +36,8 @@ Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
 _BUILDERS: Mapping[str, Builder] = vars(controls) | vars(files) | vars(keyboard) | vars(windows)
 
 _PLACE = re.compile(r"(?i)(?:in|inside|within|on|under) (?P<place>.+)")
+#: A name goes on after no comma: "Preferences, stay".
+_GOES_ON = re.compile(r"[A-Z]\w*, [a-z]")
 
 #: A tab that is mentioned after its window: "in the Mouse settings, on the Buttons tab, ...".
 _TAB_IN = re.compile(
@@ -216,6 +218,10 @@ def _check_names(goals: Sequence[Goal], quoted: Sequence[str]) -> None:
     for goal in goals:
         target = target_of(goal)
         names = [target.name] if target is not None and (target.whole or isinstance(goal, kinds.SetValue)) else []
+        if target is not None and target.name not in quoted and _GOES_ON.search(target.name):
+            raise NotUnderstoodError(
+                f"I do not understand “{target.name}”: say it in other words, or in quotation marks."
+            )
         match goal:
             case kinds.Toggle(Target(name)) if name not in quoted:
                 names.append(name)

@@ -56,7 +56,7 @@ def _spellings(text: str, quoted: list[str]) -> Iterable[str]:
     spelled = quotes.show_names(text, quoted).replace("’", "'")
     for short, full in config()["in_full"].items():
         spelled = re.sub(short, full, spelled, flags=re.IGNORECASE)
-    spelled = " ".join(spelled.split())
+    spelled = re.sub(r"\b(?:those|these)(?= \w)", "the", " ".join(spelled.split()), flags=re.IGNORECASE)
     return dict.fromkeys((f" {spelled}", f" {wanted(spelled)}"))
 
 
