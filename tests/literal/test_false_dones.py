@@ -297,14 +297,21 @@ def test_a_spin_button_that_takes_another_number_is_not_done_and_gets_its_own_ba
     assert "put back" in last.arguments["text"]
 
 
-@pytest.mark.parametrize(("way", "is_more"), [("slower", True), ("faster", False)])
-def test_a_speed_is_raised_by_less_of_its_time(way, is_more):
+@pytest.mark.parametrize(
+    ("sentence", "is_more"),
+    [
+        ("make the double click slower", True),
+        ("make the double click faster", False),
+        ("set the double click speed to maximum", False),
+    ],
+)
+def test_a_speed_is_raised_by_less_of_its_time(sentence, is_more):
     panel = replace(WINDOW, title="Mouse and Touchpad", app="xfce4-mouse-settings")
     of_panel = {"window": panel.title, "app": panel.app, "y": 300}
     label = element("label", "Time:", x=100, **of_panel)
     time = element("slider", "", value="400", limits=(100.0, 1000.0), x=300, w=300, **of_panel)
     now = Screen(outline(label, time, windows=(panel,)), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
-    x, _ = Engine().reply(talk(f"make the double click {way}", now)).arguments["coordinate"]
+    x, _ = Engine().reply(talk(sentence, now)).arguments["coordinate"]
     assert (x > 300 + 300 * (400 - 100) / 900) is is_more
 
 

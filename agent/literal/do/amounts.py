@@ -315,10 +315,12 @@ def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> 
 
 
 def _as_counted(goal: SetValue, place: Place | None) -> SetValue:
-    """Return the goal in the other direction if it is about a speed, and the control counts milliseconds."""
-    if not goal.direction or place is None or place.unit != "ms" or measure_of(goal.target.name) != "speed":
+    """Return the goal the other way round if it is about a speed, and the control counts milliseconds."""
+    if place is None or place.unit != "ms" or measure_of(goal.target.name) != "speed":
         return goal
-    return replace(goal, direction="down" if goal.direction == "up" else "up")
+    if goal.direction:
+        return replace(goal, direction="down" if goal.direction == "up" else "up")
+    return replace(goal, value=100 - goal.value) if goal.value is not None and goal.unit == "%" else goal
 
 
 def _percent(goal: SetValue, control: Element, amount: float, limits: tuple[float, float], *, known: bool) -> float:

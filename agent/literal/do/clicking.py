@@ -290,16 +290,16 @@ def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Ste
 
 
 def _boxes(place: Place | None) -> Collection[str]:
-    """Return the roles of what opens into choices; in the tables, it may be a button."""
-    return COMBOS | ({place.role} if place is not None and place.role == "push button" else set())
+    """Return the roles of what opens into choices: of applications, it may be a button."""
+    of_applications = place is not None and any(setting.what.startswith("file ") for setting in place.settings)
+    return COMBOS | ({"push button"} if of_applications else set())
 
 
 def _shows(now: Now, combo: Element, value: str) -> bool:
     """Return whether a combo box shows a value."""
     inside = [one for one in now.scene.elements if one.id != combo.id and combo.box.contains(one.box.middle)]
     texts = [combo.name, combo.value or "", *(one.name for one in inside if one.role in TEXTS | {"list item"})]
-    begins = (_begins_with(text, value) for text in texts if combo.role == "push button")
-    return any(now.fits(text, value) for text in texts) or any(begins)
+    return any(now.fits(text, value) for text in texts)
 
 
 def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element) -> Pursuit:
@@ -316,7 +316,8 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
             return Already(f"{words} shows “{goal.value}” already")
         options = [one.element for one in now.finder.all(Target(goal.value), _OPTIONS)]
         if not options and combo.role == "push button":  # applications, by their whole names
-            options = [one for one in now.scene.elements if one.role in _ITEMS and _begins_with(one.name, goal.value)]
+            longer = [one for one in now.scene.elements if one.role in _ITEMS and _begins_with(one.name, goal.value)]
+            options = longer if len(longer) == 1 else []
         for one in options:
             is_new = one.role in _ITEMS or (one.name, one.box, one.role) not in old
             if is_new and (box is None or one.id != box.id):

@@ -110,7 +110,7 @@ class Search:
             return self._not_found()
         if UNANSWERED in now.scene.outline.lacks and self._unanswered < _MOST_BUSY:
             self._unanswered += 1
-            return self._wait("Some application did not answer in time: wait and look again.", _BUSY)
+            return Step.wait("Some application did not answer in time: wait and look again.", _BUSY)
         if self._in_menus:
             return self._in_a_menu() or self._to_described_window() or self._not_found()
         if now.finder.doubted(target) is not None and self._waits < MOST_DOUBTS:

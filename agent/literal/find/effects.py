@@ -50,10 +50,14 @@ class Effects:
         return "; ".join(f"there {verb} {', '.join(f'“{name}”' for name in names)}" for verb, names in both if names)
 
 
+#: Titles of windows that are not ready yet.
+_LOADING = frozenset({"", "loading…", "loading..."})
+
+
 def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed_now: Sequence[Change]) -> Effects:
     """Return the differences between two observations."""
     changes = _of_settings_and_files(changed_before, changed_now)
-    loading = {one.app for one in before.windows if not one.title.strip() or one.title.strip().endswith("…")}
+    loading = {one.app for one in before.windows if one.title.strip().casefold() in _LOADING}
     windows_of = ([one for one in scene.windows if one.app not in loading] for scene in (before, now))
     had, have = (Counter(f"“{one.title or one.app}”" for one in windows) for windows in windows_of)
     came, gone = have - had, had - have
@@ -66,7 +70,8 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
     old, new = _concerned(before, now), _concerned(now, before)
     silent, late = _silent(before, now), _silent(now, before)
     old = [one for one in old if (one.window, one.app) not in silent]
-    new = [one for one in new if (one.window, one.app) not in late]  # their window had reported nothing yet
+    # What a window reports for the first time is no effect, nor what it shows once it is loaded.
+    new = [one for one in new if (one.window, one.app) not in late and one.app not in loading]
     altered = _altered(old, new)
     arrived, left = _difference(*([one for one in elements if one.source != "words"] for elements in (old, new)))
     items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}

@@ -51,8 +51,6 @@ _GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
 WHOLE, PART = 0.9, 0.5
 #: Parts of a rank that tell rivals apart; what reported them does not.
 _OF_RIVALS = 6
-#: What a label adds in brackets: "Typing Assist (AccessX)".
-_ADDED = re.compile(r"(?<=\w) \([^()]+\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
     is_cut = shown.endswith("…") and len(shown) >= _CUT and len(have) <= len(want)
     if plain(shown.split("\n")[0]) == want or (is_cut and want.startswith(plain(shown[:-1]))):
         return 0.96
-    if _bare(have) and _bare(want) in (_bare(have), _bare(plain(_ADDED.sub("", shown)))):
+    if _bare(have) and _bare(have) == _bare(want):
         return 0.95
     if read and len(want) >= _LONG and re.findall(r"\d+", have) == re.findall(r"\d+", want):
         from rapidfuzz import fuzz
@@ -203,7 +201,7 @@ class Finder:
         for name in self._names.of(target.inside):
             if (window := self.scene.named_window(name)) is not None:
                 front = self.scene.front
-                shown = [window] if front is None or front.app != window.app else [window, front]  # its dialog
+                shown = [window, front] if front is not None and front.dialog and front.app == window.app else [window]
                 return [one for one in elements if any(self.scene.in_window(one, other) for other in shown)]
         desktop = self._names.desktop
         is_page = desktop is not None and find_page(target.inside, desktop, self._names.of) is not None

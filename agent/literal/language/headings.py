@@ -6,6 +6,7 @@ it stands at the beginning and an instruction follows.
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from agent.literal.vocabulary import lexicon
@@ -63,9 +64,9 @@ _OTHER = re.compile(
 #: "Trash"), and verbs that need more than a click on a folder's name.
 _SAYS = re.compile(r"\b(?:is|are|was|were|has|have|does|do|did|not|there|I)\b")
 _UNSURE = re.compile(
-    r"(?:Close|Trash|Delete|Remove|Move(?! [^,]+ to \d)|Minimi[sz]e|Maximi[sz]e|Hide|Open)\b"
+    r"(?:Close|Trash|Delete|Remove|Erase|Move(?! [^,.]+ to \d)|Minimi[sz]e|Maximi[sz]e|Hide|Open)\b"
     r"|(?i:(?:please |now )?"
-    r"(?:delete|remove|trash|throw|move(?! [^,]+ to \d)|rename|copy|put|create|make (?:a|an|me)) )"
+    r"(?:delete|remove|trash|throw|erase|drag|get rid|move(?! [^,.]+ to \d)|rename|copy|put|create|make (?:a|an|me)) )"
 )
 #: How a clause begins that is no name on the screen.
 _CLAUSE = re.compile(r"(?:I|You|We|He|She|They|It|That|This|There|The|If|Only|Not?|Never|Do|Don)\b")
@@ -134,13 +135,16 @@ def _opened(text: str) -> str:
 def _with_listed_names(pieces: list[str]) -> list[str]:
     """Add "click" to names between an application or panel and an instruction: "Settings, Mouse: enable X"."""
     head, at = _HEAD.fullmatch(pieces[0]), 2
-    if head is None or not _is_panel(head["name"]):
+    if head is None or not _is_panel(head["name"]) or head["name"].casefold() in _file_managers():
         return pieces
     has_panels = re.search("(?i)settings|preferences", head["name"]) is not None
     while at < len(pieces) and (_is_listed_name(pieces[at], has_panels) or _is_before_a_colon(pieces, at)):
         at += 2
     if at == 2 or at >= len(pieces) or _UNSURE.match(pieces[at]) or not _starts_with_verb(pieces[at]):
         return pieces
+    names = "|".join(map(re.escape, pieces[2:at:2]))
+    if re.search(rf"(?i)\b(?:close|quit|\w+imi[sz]e|to) (?:{names})\b", "".join(pieces[at:])):
+        return pieces  # applications: "open Settings, Spotify, then close Spotify"
     first = pieces[0] if head["verb"] else f"open {pieces[0]}"
     clicks = [part for name in pieces[2:at:2] for part in (", ", f"click {name}")]
     return [first, *clicks, ", ", *pieces[at:]]
@@ -148,8 +152,18 @@ def _with_listed_names(pieces: list[str]) -> list[str]:
 
 def _is_listed_name(piece: str, is_in_settings: bool) -> bool:
     if _is_panel(piece):
-        return is_in_settings
-    return re.fullmatch(_NAME, piece) is not None and not (_starts_with_verb(piece) or _CLAUSE.match(piece))
+        return is_in_settings and piece.casefold().replace(" & ", " and ") in panel_names()
+    return (
+        " and " not in piece
+        and re.fullmatch(_NAME, piece) is not None
+        and not (_starts_with_verb(piece) or _CLAUSE.match(piece))
+    )
+
+
+def _file_managers() -> Sequence[str]:
+    """Return names of file managers, where a name is a folder: a click would only select it."""
+    names: Sequence[str] = lexicon.config()["applications"]["file_managers"]
+    return names
 
 
 def _is_before_a_colon(pieces: list[str], at: int) -> bool:

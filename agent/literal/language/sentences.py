@@ -269,9 +269,7 @@ def _courtesy() -> tuple[re.Pattern[str], ...]:
     verbs = {lexicon.gerund(verb) for verb in [*lexicon.verb_list(), "have"]}
     return (
         re.compile(rf"(?i){lexicon.either(table['courtesy_before'])}(?![\w’'-])[, ]*(?=[^ ,])"),
-        re.compile(
-            rf"(?i)(?<=[^ ,])(?<!too)(?<!very)(?<! so)(?<! as)(?:,| )[, ]*{lexicon.either(table['courtesy_after'])}$"
-        ),
+        re.compile(rf"(?i)(?<=[^ ,])(?:,| )[, ]*{lexicon.either(table['courtesy_after'])}$"),
         re.compile(rf"(?i){lexicon.either(table['courtesy_ing'])} (?P<verb>{lexicon.either(verbs)})\b"),
         re.compile(rf"(?i){both}(?:[, ]+{both}){{0,4}}"),
     )

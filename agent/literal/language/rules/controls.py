@@ -148,7 +148,9 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     shown, is_quoted = part.shown(value), "\x00" in value
     control = re.sub(r"^(?:the )?value of |(?<=\w) from (?:\S+|[A-Z][^,]*)$", "", match["what"], flags=re.IGNORECASE)
     target = read_target(part, control)
-    target = replace(target, inside=target.inside or inside)
+    stripped = control != match["what"] and " from " in match["what"]
+    whole = target.whole or (part.shown(match["what"]) if stripped else "")  # "spacing from Top Edge" may be its name
+    target = replace(target, inside=target.inside or inside, whole=whole)
     _check_sign(shown if shown.startswith("+") else "")
     if (amount := amount_of(shown)) is not None and not (shown.isalpha() and is_choice(target.name)):
         return [SetValue(target, *amount)]
