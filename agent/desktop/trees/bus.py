@@ -116,6 +116,10 @@ def together(*questions: Question[Any]) -> Question[list[Any]]:
     return results
 
 
+#: Seconds for a connection. On a busy machine, a bus answers late, and without a connection a run sees no elements.
+_CONNECTING = 5.0
+
+
 class Bus:
     """A connection to an accessibility bus.
 
@@ -134,7 +138,7 @@ class Bus:
         self._in = bytearray()
         self._skip = 0  # bytes still to be skipped of a reply that is too long
         try:
-            self._socket = open_bus_socket(next(iter(get_connectable_addresses(address))), self.limits.silence)
+            self._socket = open_bus_socket(next(iter(get_connectable_addresses(address))), _CONNECTING)
         except Exception as error:  # OSError, TimeoutError, ValueError, RuntimeError
             raise EnvironmentLacksError(
                 f"The bus of the accessibility trees takes no connection ({error!r}).", "Is at-spi2-core installed?"
