@@ -147,7 +147,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _value(node: ast.expr) -> Any:
-    """Parse a plain value: one that JSON has, too. Raises ArgumentError: it is none."""
+    """Parse a value of a kind that JSON has. Raises ArgumentError for anything else, such as a call."""
     try:
         return json.loads(json.dumps(ast.literal_eval(node), allow_nan=False))
     except (ValueError, TypeError) as error:

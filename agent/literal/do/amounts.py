@@ -315,7 +315,7 @@ def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> 
 
 
 def _as_counted(goal: SetValue, place: Place | None) -> SetValue:
-    """Return the goal the other way round if it is about a speed, and the control counts milliseconds."""
+    """Return the goal for the control. A control that counts milliseconds has less of them for more speed."""
     if place is None or place.unit != "ms" or measure_of(goal.target.name) != "speed":
         return goal
     if goal.direction:

@@ -36,7 +36,7 @@ Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
 _BUILDERS: Mapping[str, Builder] = vars(controls) | vars(files) | vars(keyboard) | vars(windows)
 
 _PLACE = re.compile(r"(?i)(?:in|inside|within|on|under) (?P<place>.+)")
-#: A name goes on after no comma: "Preferences, stay".
+#: No name continues in lower case after a comma: "Preferences, stay".
 _GOES_ON = re.compile(r"[A-Z]\w*, [a-z]")
 
 #: A tab that is mentioned after its window: "in the Mouse settings, on the Buttons tab, ...".

@@ -22,6 +22,8 @@ _TEXT_FIELDS = re.compile(
 )
 #: Words of another switch's state in a name.
 _STATE = re.compile(r"^(?:on|off|>) |(?<!turn)(?<!turns)(?<!turned)(?<!switch)(?<!log)(?<!sign) (?:on|off)(?: and)?$")
+#: What a comparative means of a thing with several measures: the pointer has a size and a speed.
+_WAYS = {"speed": ("faster", "quicker", "slower"), "size": ("bigger", "larger", "smaller")}
 #: Things that no single setting makes faster or better.
 _MACHINES = re.compile(
     r"(?i)(?:computer|pc|laptop|machine|system|internet|network|connection|wifi|desktop|it all|life|work|day)"
@@ -146,7 +148,7 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     if found := re.fullmatch(r"(?i)(?P<value>\x00\d+\x00|[^\x00]+) (?:in|under|on(?= the )) (?P<place>.+)", value):
         value, inside = found["value"], place_name(part, found["place"])
     shown, is_quoted = part.shown(value), "\x00" in value
-    control = re.sub(r"^(?:the )?value of |(?<=\w) from (?:\S+|[A-Z][^,]*)$", "", match["what"], flags=re.IGNORECASE)
+    control = re.sub(r"^(?:the )?value of |(?<=\w) from [^,]+$", "", match["what"], flags=re.IGNORECASE)
     target = read_target(part, control)
     stripped = control != match["what"] and " from " in match["what"]
     whole = target.whole or (part.shown(match["what"]) if stripped else "")  # "spacing from Top Edge" may be its name
@@ -193,11 +195,9 @@ def _change(part: Part, match: Groups) -> list[Goal] | None:
     way = match["way"].casefold()
     what = match["what"].removesuffix(" all the way")
     target = read_target(part, what)
-    kind = (
-        "speed" if way in ("faster", "quicker", "slower") else "size" if way in ("bigger", "larger", "smaller") else ""
-    )
-    named = f"{target.name} {kind}"
-    if kind and known_thing(named) not in (None, known_thing(target.name)):  # "pointer" alone is its size
+    measure = next((one for one, ways in _WAYS.items() if way in ways), "")
+    named = f"{target.name} {measure}"
+    if measure and known_thing(named) not in (None, known_thing(target.name)):  # "pointer" alone is its size
         target = replace(target, name=named)
     program = target.name.casefold() in lexicon.programs() and not known_thing(target.name)
     if way not in ("up", "down") and (program or _MACHINES.fullmatch(target.name)):
