@@ -301,7 +301,8 @@ def test_a_signal_ends_it_while_its_host_holds_standard_input(tmp_path: Path, nu
         print(json.dumps({"jsonrpc": "2.0"} | one), file=server.stdin, flush=True)
     server.stdout.readline()
     end = time.monotonic() + 30
-    while called and not list(tmp_path.glob("*/events.jsonl")) and time.monotonic() < end:
+    while called and not list(tmp_path.glob("*/run.json")):
+        assert time.monotonic() < end
         time.sleep(0.1)
     server.send_signal(number)
     assert server.wait(20) == 128 + number
