@@ -31,6 +31,11 @@ def page(buttons):
     return f"<title>A page</title><body>{shown}"
 
 
+def clicks(count):
+    """Clicks on the first `count` buttons of such a page, from above."""
+    return [act("click", coordinate=[500, round((8 + 10 * number) * 9.99)]) for number in range(count)]
+
+
 class Browser(Lair):
     """A desktop with a Chromium of its own, which is ended with the test: it hides by which sandbox it was started."""
 
@@ -123,18 +128,15 @@ def test_a_search_is_entered_without_a_question(lair):
 
 def test_no_role_that_a_page_gives_a_button_lets_it_be_clicked_unasked(lair):
     show(lair, [(f'role="{role}"', "Delete account") for role in ROLES])
-    for number, role in enumerate(ROLES):
-        click = act("click", coordinate=[500, round((8 + 10 * number) * 9.99)])
-        asked, _ = lair.run([click], allowed=False)
-        assert asked, role
+    asked, _ = lair.run(clicks(len(ROLES)), allowed=False)
+    assert len(asked) == len(ROLES), lair.events
     assert "pressed" not in title()
 
 
 def test_the_name_of_a_button_does_not_hide_what_is_written_on_it(lair):
     show(lair, [('aria-label="Cancel"', "Wire the money to Bob"), ('aria-label="Wire the money"', "Cancel")])
-    for number in range(2):
-        asked, _ = lair.run([act("click", coordinate=[500, round((8 + 10 * number) * 9.99)])], allowed=False)
-        assert asked, number
+    asked, _ = lair.run(clicks(2), allowed=False)
+    assert len(asked) == 2, lair.events
     assert "pressed" not in title()
 
 
@@ -181,17 +183,15 @@ def test_a_link_is_judged_by_its_address_whatever_it_is_called(lair):
         HttpStub(lambda request: request.respond(f"<title>A page</title>{shown}".encode(), "text/html"))
     ) as server:
         lair.browse("--kiosk", server.url)
-        for number, reason in list(enumerate(LINKS.values()))[1:]:
-            asked, _ = lair.run([act("click", coordinate=[500, round((8 + 10 * number) * 9.99)])], allowed=False)
-            assert reason in "".join(asked), (number, asked)
-        asked, _ = lair.run([act("click", coordinate=[500, 80])], allowed=False)
-        assert asked == []
+        asked, _ = lair.run([*clicks(len(LINKS))[1:], clicks(1)[0]], allowed=False)
+        reasons = list(LINKS.values())[1:]
+        assert len(asked) == len(reasons)
+        assert all(reason in told for reason, told in zip(reasons, asked, strict=True)), asked
 
 
 def test_a_yes_for_the_rest_of_the_run_holds_on_the_site_and_in_that_run(lair):
     """Two buttons that delete: the second is covered by the answer to the first, but in no other run or site."""
     buttons = page([("", "Delete the draft"), ("", "Remove it"), ("", "Send")])
-    clicks = [act("click", coordinate=[500, round((8 + 10 * number) * 9.99)]) for number in range(4)]
 
     def respond(request):
         place = "position:fixed;left:10vw;width:80vw;height:8vh;top:34vh"
@@ -204,6 +204,6 @@ def test_a_yes_for_the_rest_of_the_run_holds_on_the_site_and_in_that_run(lair):
 
     with closing(HttpStub(respond)) as server:
         lair.browse("--kiosk", server.url)
-        assert answers(clicks[:3]) == ["you", "you, before", "you"], "sending is another reason"
-        assert answers(clicks[1:2]) == ["you"], "this is another run"
-        assert answers([clicks[0], clicks[3], clicks[1]]) == ["you", "you"], "the link leads to another site"
+        assert answers(clicks(3)) == ["you", "you, before", "you"], "sending is another reason"
+        assert answers(clicks(2)[1:]) == ["you"], "this is another run"
+        assert answers([clicks(4)[number] for number in (0, 3, 1)]) == ["you", "you"], "the link leads to another site"
