@@ -140,7 +140,7 @@ _CONDITIONS: dict[str, frozenset[str]] = {
     "asked": frozenset({"press", "key", "hold"}),
     "elements": _ON_DESKTOP,
     "buttons": frozenset({"click"}),
-    "excepted": frozenset({"open", "call_tool", "press", "drag"}),
+    "excepted": frozenset({"open", "call_tool", "press", "drag", "key", "hold"}),
     "given": _ON_DESKTOP | {"open", "visit", "follow"},
     "unless": _ON_DESKTOP | {"open", "visit", "follow"},
 }
