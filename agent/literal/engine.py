@@ -275,7 +275,7 @@ class _Run:
     def _pursue(self, part: int) -> Steps[Done | None]:
         """Yield the steps for a goal, within the limits; return None if the person does not want it."""
         now, goal = self.now, self._goals[part]
-        now.begun, now.answer = len(now.moves), None
+        now.begun, now.answer, now.anywhere = len(now.moves), None, False
         steps = pursue(now, goal)
         move: Move | None = None
         busy = 0

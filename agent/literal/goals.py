@@ -24,6 +24,8 @@ Quoted: TypeAlias = Annotated[str, QUOTED]
 
 #: A place: the desktop itself, with the icons on it. "desktop" alone may name an application.
 BACKDROP = "the desktop"
+#: A place: the panels and docks, which are in no window. "Panel" alone may name their settings.
+PANELS = "the panel"
 
 
 @dataclass(frozen=True, slots=True)

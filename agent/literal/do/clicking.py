@@ -211,7 +211,7 @@ def choose(now: Now, goal: Choose) -> OrGoal:
     """Make a control show a choice."""
     page, begun = page_named(now, goal.control.name), len(now.moves)
     known = known_place(now, goal.control) or page
-    is_place = page is not None or goal.control.name.casefold() in lexicon.programs()
+    is_place = page is not None or (known is None and goal.control.name.casefold() in lexicon.programs())
     place: Place | None = None
 
     def find() -> Steps[Element | Done | Click | SetValue | Type | None]:
@@ -322,7 +322,7 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
             is_new = one.role in _ITEMS or (one.name, one.box, one.role) not in old
             if is_new and (box is None or one.id != box.id):
                 attempt = yield now.click(f"Choose “{goal.value}”.", one)
-                return (yield from _chosen_since(now, goal, attempt, place))
+                return (yield from _chosen_since(now, goal, attempt, place, combo))
         if waits < _MOST_WAITS and not scrolls:
             waits += 1
             yield Step.wait("The choices may come late: wait.", waits - 0.5)
@@ -340,12 +340,15 @@ def _begins_with(text: str, name: str) -> bool:
     return lexicon.plain(text).startswith(f"{lexicon.plain(name)} ")
 
 
-def _chosen_since(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Pursuit:
-    """Check whether the choice took effect."""
+def _chosen_since(now: Now, goal: Choose, attempt: Move, place: Place | None, opened: Element | None = None) -> Pursuit:
+    """Check whether the choice took effect; it may have given the combo box `opened` another label."""
     words = describe_target(goal.control)
     for left in range(_MOST_WAITS + 1, -1, -1):
         changes = now.effects_of(attempt).changes[:2]
         combo = yield from now.first(targets_of(goal.control, place), _boxes(place))
+        if combo is None and opened is not None:
+            same = (one for one in now.scene.shown({opened.role}) if one.box == opened.box)
+            combo = next(same, None)
         if combo is not None and _shows(now, combo, goal.value):
             return Done("; ".join((f"{words} shows “{goal.value}”", *changes)))
         if combo is None:

@@ -73,7 +73,11 @@ def shows(now: Now, place: Place) -> bool:
     names = {plain(one) for label in place.path for one in now.names.of(label)}
     hidden = any(plain(one.name) in names for one in now.scene.shown({"page tab"}, without="selected"))
     return not hidden and (
-        not now.scene.windows or not place.app or in_its_window(now, place) or shows_page(now, place)
+        not now.scene.windows
+        or not place.app
+        or in_its_window(now, place)
+        or shows_page(now, place)
+        or shows_dialog(now, place)
     )
 
 
@@ -93,6 +97,12 @@ def page_named(now: Now, name: str) -> Place | None:
     if not name or now.names.desktop is None or any(now.scene.named_window(one) for one in now.names.of(name)):
         return None
     return find_page(name, now.names.desktop, now.names.of)
+
+
+def shows_dialog(now: Now, place: Place) -> bool:
+    """Return whether the dialog at the end of a place's path is in front."""
+    front = now.scene.front
+    return front is not None and bool(place.path) and now.fits(front.title, place.path[-1])
 
 
 def shows_page(now: Now, place: Place) -> bool:

@@ -15,8 +15,9 @@ from agent.literal.do.now import Move, Now, Step, Steps, StuckError
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, CLICKABLE, COMBOS, FIELDS, TEXTS, Scene
-from agent.literal.goals import BACKDROP, Target
+from agent.literal.goals import BACKDROP, PANELS, Target
 from agent.literal.language.wording import describe_target
+from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.descriptions import described_places
 from agent.literal.vocabulary.places import Place, known_thing
 from agent.screen.outline import Element, ShownWindow
@@ -49,6 +50,7 @@ _NOTCH = 60
 _FEWEST = 2
 #: Roles whose value the wheel would change.
 _NO_WHEEL = AMOUNTS | COMBOS | {"scroll bar", "page tab list", "page tab"}
+_ROWS = role_group("rows of a list")
 _T = TypeVar("_T")
 
 
@@ -68,7 +70,8 @@ def look(
     search = Search(now, target if isinstance(target, Target) else target(), place, tabs=tabs, elsewhere=elsewhere)
     while (found := (yield from find())) is None:
         search.target = target if isinstance(target, Target) else target()
-        search.latest = yield search.next()
+        if (step := search.next()) is not None:
+            search.latest = yield step
     return found
 
 
@@ -94,13 +97,16 @@ class Search:
         self._in_menus = 0  # steps into and out of menus
         self._steps = 0
         self._scrolls = self._scrolls_here = self._waits = self._late_scrolls = 0
-        self._unanswered = 0
+        self._unanswered = self._doubts = 0
         self._left_menu = self._waited_long = False
         self._last: str = ""  # the kind of the last step
         self.latest: Move | None = None
 
-    def next(self) -> Step:
-        """Return the step that goes to the next place. Raises StuckError if all places were tried."""
+    def next(self) -> Step | None:
+        """Return the step that goes to the next place; None to look once more on panels and docks.
+
+        Raises StuckError if all places were tried.
+        """
         now, whole = self._now, self.target.whole
         if self._elsewhere and self.target.inside and self.target.inside in whole and self._described(whole):
             self.target = Target(whole, here=self.target.here)  # "Display menubar in new windows"
@@ -113,22 +119,33 @@ class Search:
             return Step.wait("Some application did not answer in time: wait and look again.", _BUSY)
         if self._in_menus:
             return self._in_a_menu() or self._to_described_window() or self._not_found()
-        if now.finder.doubted(target) is not None and self._waits < MOST_DOUBTS:
+        if now.finder.doubted(target) is not None and self._doubts < MOST_DOUBTS:
+            self._doubts += 1
             return self._wait(f"{describe_target(target)} does not answer yet: wait and look again.")
-        if target.inside == BACKDROP:  # elements of the backdrop are nowhere else
+        if target.inside in (BACKDROP, PANELS):  # their elements are nowhere else
             return self._later() or self._not_found()
-        ways: list[Callable[[], Step | None]] = [self._to_its_place, self._to_what_it_is_in]
+        ways: list[Callable[[], Step | None]] = [self._to_its_place, self._by_its_own_file, self._to_what_it_is_in]
         here = [self._later, self.to_offscreen, self.further_down]
         ways = [*here, *ways] if self._is_on_chosen_page() else [*ways, *here]
         ways += [self._to_described_tab, self._behind_a_tab, self._in_a_menu, self._to_described_window]
         for way in ways:
             if (step := way()) is not None:
                 return step
+            if way == self.further_down and self._looks_on_panels():
+                return None
         # On a busy machine, the desktop may not have reported a window yet when nothing was done so far.
         if not (self._waits or self._waited_long) and (now.moves or now.scene.front is None):
             self._waited_long = True
             return self._wait("It is not visible: look once more, as it may appear late.", _LAST_WAIT)
         return self._not_found()
+
+    def _looks_on_panels(self) -> bool:
+        """Let a click go to a panel or dock if the window that an earlier goal opened has no such thing."""
+        now = self._now
+        if now.anywhere or self._elsewhere or now.finder.best(self.target) is None:
+            return False
+        now.anywhere = True
+        return True
 
     def _is_on_chosen_page(self) -> bool:
         """Whether an earlier part of the instruction chose the page of the front window that is shown."""
@@ -198,6 +215,17 @@ class Search:
             return self._go(Step.start(f"{describe_target(target)} is in {place.app}: open it.", program), program)
         return self._walk(place.path)
 
+    def _by_its_own_file(self) -> Step | None:
+        """Return a step that opens the page by its desktop file, if its row is in the tree but not on the screen."""
+        now, place = self._now, self._place
+        if place is None or not (place.path and place.desktop_file) or now.opened(place.desktop_file):
+            return None
+        name = place.path[0]
+        row = now.finder.doubted(Target(name)) or now.finder.hidden(Target(name))
+        if row is None or "selected" in row.states or set(place.path) & set(self._gone):
+            return None
+        return self._go(Step.start(f"Nothing leads to “{name}”: open it.", place.desktop_file), name)
+
     def _described(self, *names: str) -> list[Place]:
         """Return the places of controls of these names as installed settings dialogs describe them."""
         desktop = self._now.names.desktop
@@ -252,11 +280,13 @@ class Search:
         window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
         if window is not None:
             return None if window is now.scene.front else self._go(to_front(now, window), name)
-        if (way := now.finder.best(Target(name), _WAYS)) is not None:
+        way = now.finder.best(Target(name), _WAYS)
+        if way is not None and not (self._elsewhere and now.scene.is_on_panel(way)):
             step = now.click(f"Go to “{name}”.", way, main=False)
             return None if "selected" in way.states else self._go(step, name)
-        if (scroll := self.to_offscreen(Target(name))) is not None or now.opened(name) or known_thing(name):
-            return scroll  # the name of a setting is no application's
+        is_setting = known_thing(name) is not None and name.casefold() not in lexicon.programs()
+        if (scroll := self.to_offscreen(Target(name))) is not None or now.opened(name) or is_setting:
+            return scroll
         return self._go(Step.start(f"“{name}” is not visible: open it.", name), name)
 
     def _later(self) -> Step | None:
@@ -402,6 +432,10 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
 
 def _safe_spot_in(scene: Scene, box: Region, inside: Sequence[Element]) -> tuple[float, float] | None:
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
+    # A slider of GTK 4 takes the wheel beyond the box that it reports: keep off its row.
+    rows = [one.box for one in inside if one.role in _ROWS]
+    changed = [one.box.middle for one in inside if one.role in AMOUNTS | COMBOS]
+    kept += [row for row in rows if any(row.contains(middle) for middle in changed)]
     kept = [other for other in kept if other.width * other.height < 0.5 * box.width * box.height]
     bottom, right = min(box.bottom, scene.outline.size.height), min(box.right, scene.outline.size.width)
     for across in (0.5, 0.03, 0.25, 0.75, 0.12):

@@ -15,7 +15,7 @@ from agent.core.notes import Note, NoteKind
 from agent.literal.find.effects import Effects, effects, new_changes
 from agent.literal.find.finder import WHOLE, Finder, fit_of
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
-from agent.literal.goals import Goal, Question, Target
+from agent.literal.goals import PANELS, Goal, Question, Target
 from agent.literal.vocabulary.lexicon import ORDINALS, either
 from agent.literal.vocabulary.translations import Names
 from agent.screen.outline import Element
@@ -159,6 +159,8 @@ class Now:
     #: targets that a text model found for steps of a recipe, by the steps' numbers; None if there is no such model
     repairs: dict[int, Target] | None = None
     question: Question | None = None  # for the text model
+    #: what is on a panel or dock counts, too, although an earlier goal opened a window
+    anywhere: bool = False
 
     @property
     def finder(self) -> Finder:
@@ -178,8 +180,11 @@ class Now:
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, least: float = WHOLE
     ) -> Steps[Element | None]:
         """Find the thing that a target means; ask if several of one kind and name are visible."""
-        if target.ordinal or target.under or len(rivals := self.finder.rivals(target, roles, least=least)) < 2:
-            return self.finder.best(target, roles, least=least)
+        is_bound = not self.anywhere and self.scene.front is not None and target.inside != PANELS
+        opened = is_bound and any(move.action == "open" and move.step.main for move in self.earlier)
+        finder = Finder(self.scene, self.names, in_windows=opened)
+        if target.ordinal or target.under or len(rivals := finder.rivals(target, roles, least=least)) < 2:
+            return finder.best(target, roles, least=least)
         answered = self.answer is not None
         at = yield from self.pick(target.name, [self.finder.where(one.element) for one in rivals])
         return rivals[at].element if answered else (yield from self.the(target, roles, least))

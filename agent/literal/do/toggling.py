@@ -127,11 +127,21 @@ class Toggling:
         stands = None if switch is None else is_on(switch)
         if setting is not None and setting[0] and stands is not (not self._wanted):
             return Done(setting[1])
+        if switch is None and (bar := self._bar_since(attempt)):  # with the menu bar, its menus are gone
+            return Done(bar)
         if switch is None or stands is not self._wanted:
             return None
         if contrary := self._contrary(attempt, setting):
             return None if patient else Done(f"{state_of(switch)}, but {contrary}", verified=False)
         return Done(self._with_settings(attempt, switch))
+
+    def _bar_since(self, attempt: Move) -> str:
+        """Return that the bar of this name came or went since a click, in words; "" if it did not as wanted."""
+        name = plain(self._goal.target.name).replace("menubar", "menu bar").replace("toolbar", "tool bar")
+        name = name.replace("statusbar", "status bar")
+        bar = next((one for one in ("menu bar", "tool bar", "status bar") if name.endswith(one)), None)
+        had, has = (any(one.role == bar for one in scene.shown()) for scene in (attempt.scene, self._now.scene))
+        return f"the {bar} is {'there' if has else 'gone'} now" if had is not has and has is self._goal.on else ""
 
     def _click_again(self, switch: Element, attempt: Move) -> Step | None:
         """Return a click on the control itself, if the first click missed it."""

@@ -5,7 +5,7 @@ A name that differs by more than a misread letter is never accepted.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.core.roles import role_group
 from agent.desktop.trees.roles import ROLES
@@ -22,7 +22,7 @@ from agent.literal.find.scene import (
     gap_between,
     holds,
 )
-from agent.literal.goals import BACKDROP, Target
+from agent.literal.goals import BACKDROP, PANELS, Target
 from agent.literal.vocabulary.lexicon import plain
 from agent.literal.vocabulary.places import find_page
 from agent.literal.vocabulary.translations import Names
@@ -37,7 +37,7 @@ _CUT = 58
 _LONG = 5
 _ALIKE = 0.88
 #: Areas of a window by name, and the role of their container ("" for the window's left side).
-AREAS = {BACKDROP: "", "sidebar": ""}
+AREAS = {BACKDROP: "", PANELS: "", "sidebar": ""}
 AREAS |= {"toolbar": "tool bar", "tool bar": "tool bar", "menu bar": "menu bar", "menubar": "menu bar"}
 #: Largest share of a window's width that a sidebar takes.
 _SIDE = 0.38
@@ -103,19 +103,26 @@ def _part(have: Sequence[str], want: Sequence[str], share: float) -> float:
 class Finder:
     """Finds things on one screen, by their names in the desktop's language."""
 
-    def __init__(self, scene: Scene, names: Names | None = None) -> None:
+    def __init__(self, scene: Scene, names: Names | None = None, *, in_windows: bool = False) -> None:
         self.scene = scene
         self._names = names or Names()
+        #: without buttons and texts of panels and docks, if `in_windows`
+        self._elements = [one for one in scene.elements if not (in_windows and scene.is_on_panel(one))]
 
     def all(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE) -> list[Found]:
         """Return the matching elements in the target's window and of its role, best first."""
         among = self._among(target)
+        if among is None and not target.under and self._is_heading(target.inside):  # "X in Search Results"
+            below = replace(target, inside="", under=target.inside, whole="")
+            if found := self.all(below, roles, least=least):
+                return found
         if among is None:  # there is no such window: "Show menus in new windows" may be one name
             whole = target.whole if target.inside.casefold() in target.whole.casefold() else ""
             return self.all(Target(whole, target.role), roles, least=max(least, WHOLE)) if whole else []
         named = [target.whole, target.name] if target.whole and target.whole != target.name else [target.name]
         for name in named:
-            found = self._named(name, among, self._roles(target, roles), least)
+            is_cut = name != target.name  # "Spaces Per Tab" is no tab
+            found = self._named(name, among, roles if is_cut else self._roles(target, roles), least)
             for other in [] if found else self._signs(name):
                 found = found or self._named(other, among, self._roles(target, BUTTONS), 0.99)
             if not found:
@@ -135,6 +142,11 @@ class Finder:
             of_kind = self._under(of_kind, target.under, beside=target.beside) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)
         return []
+
+    def _is_heading(self, name: str) -> bool:
+        """Return whether a text in the front window has that name."""
+        texts = (one for one in self.scene.texts if one.source != "words" and self.scene.in_front(one))
+        return any(fit_of(one.name, other) >= WHOLE for one in texts for other in self._names.of(name))
 
     def _signs(self, name: str) -> Sequence[str]:
         """Return other names of a calculator's key, if the front window has a key for every digit."""
@@ -195,7 +207,7 @@ class Finder:
 
     def _among(self, target: Target) -> list[Element] | None:
         """Return the elements in the target's window or group, or all; None if that is not shown."""
-        elements = [element for element in self.scene.elements if "offscreen" not in element.states]
+        elements = [element for element in self._elements if "offscreen" not in element.states]
         if not target.inside:
             return elements
         for name in self._names.of(target.inside):
@@ -214,6 +226,8 @@ class Finder:
 
     def _area(self, name: str) -> list[Element] | None:
         """Return the elements on the desktop or in an area of the front window ("sidebar"); None for any other name."""
+        if name == PANELS:
+            return [one for one in self._elements if self.scene.is_on_panel(one)]
         if name == BACKDROP:
             return [one for one in self.scene.elements if not (one.window or self.scene.is_covered(one))]
         front = self.scene.front
@@ -310,7 +324,7 @@ class Finder:
         """
         heads = [
             element
-            for element in self.scene.elements
+            for element in self._elements
             if element.name and (element.role != "page tab" or "selected" in element.states)  # else its page is hidden
             and max(fit_of(element.name, one, read=element.source == "words") for one in self._names.of(under)) >= WHOLE
         ]  # fmt: skip

@@ -99,6 +99,11 @@ class Scene:
         among = (one for one in self.elements if (not roles or one.role in roles) and without not in one.states)
         return [one for one in among if self.in_front(one)]
 
+    def is_on_panel(self, element: Element) -> bool:
+        """Return whether a button or text is in no window, as on a panel or dock."""
+        is_plain = element.role in ("push button", "toggle button") or element.role in TEXTS
+        return is_plain and not any(self.in_window(element, window) for window in self.windows)
+
     def is_covered(self, element: Element) -> bool:
         """Return whether a window lies over an element of the desktop itself."""
         return any(window.box.contains(element.box.middle) for window in self.windows)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from agent.core.keys import chord
@@ -17,6 +18,7 @@ from agent.literal.goals import Goal, Target, target_of, with_target
 from agent.literal.language.rules import controls, files, keyboard, windows
 from agent.literal.language.rules.keyboard import times
 from agent.literal.language.sentences import (
+    TYPING,
     FinalRefusalError,
     NotUnderstoodError,
     Part,
@@ -41,7 +43,7 @@ _GOES_ON = re.compile(r"[A-Z]\w*, [a-z]")
 
 #: A tab that is mentioned after its window: "in the Mouse settings, on the Buttons tab, ...".
 _TAB_IN = re.compile(
-    r"(?i)(?<=^in )(?P<window>[^,\x00]{1,40}), (?:on|in|under) (?P<tab>the [^,\x00]{1,40}? (?:tab|page|section))\b"
+    r"(?i)(?<=^in )(?P<window>[^,\x00]{1,40}?),? (?:on|in|under) (?P<tab>the [^,\x00]{1,40}? (?:tab|page|section))\b"
 )
 #: A tab together with its window.
 _TAB = re.compile(
@@ -69,21 +71,42 @@ def read_instruction(instruction: str) -> list[Goal]:
 def _read(instruction: str) -> list[Goal]:
     """Do as `read_instruction`, without looking for labels that contain words of the grammar."""
     pieces, quoted = split_instruction(instruction)
+    pieces = [part for piece in pieces for part in _split_later(piece, quoted)]
     reader = _Reader(quoted)
     for index, piece in enumerate(pieces):
         reader.read(piece, last=index == len(pieces) - 1)
-    goals = _joined(_through_preferences(_through_tabs(_through_paths(reader.goals))))
+    goals = _joined(_through_preferences(_through_tabs(_through_paths(reader.goals, quoted))))
     if not goals:
         message = f"I do not understand “{quotes.show(' '.join(pieces), quoted)}”: it says nothing that I could do."
         raise NotUnderstoodError(message if pieces else "The instruction is empty.")
     return goals
 
 
-def _is_understood(text: str) -> bool:
+def _split_later(piece: str, quoted: list[str]) -> list[str]:
+    """Split a part before a verb that is often a word of a name, if both sides are understood by themselves."""
+    if TYPING.match(piece) and "\x00" not in piece:
+        return [piece]
+    for joint in _later_joint().finditer(piece):
+        before, after = piece[: joint.start()], piece[joint.end() :]
+        if _is_understood(before, quoted) and _is_understood(after, quoted):
+            return [before, *_split_later(after, quoted)]
+    return [piece]
+
+
+@cache
+def _later_joint() -> re.Pattern[str]:
+    return re.compile(rf"(?:, (?:and |then )*| and (?:then )?| then )(?={lexicon.later_verb().pattern})")
+
+
+def _is_understood(text: str, quoted: Sequence[str] | None = None) -> bool:
+    """Return whether a text is understood; with `quoted`, a part of an instruction with these quotations."""
     try:
-        return bool(_read(text))
+        if quoted is None:
+            return bool(_read(text))
+        _Reader([*quoted]).read(text, last=True)
     except NotUnderstoodError:
         return False
+    return True
 
 
 class _Reader:
@@ -231,6 +254,9 @@ def _check_names(goals: Sequence[Goal], quoted: Sequence[str]) -> None:
                 names.append(value)
             case kinds.ArrangeWindow(_, name) | kinds.Close(name):
                 names.append(name)
+        every = {*names, target.name if target is not None else ""} - {*quoted}
+        if later := next((name for name in every if lexicon.later_verb().match(name) and not known_thing(name)), ""):
+            raise NotUnderstoodError(f"I do not understand “{later}”: say it by itself, or in quotation marks.")
         # "Large Text and quiet the neighbours"
         names += [name for one in names if (name := one.rpartition(" and ")[2]) != one]
         for name in names:
@@ -280,17 +306,23 @@ def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
     return placed
 
 
-def _through_paths(goals: Sequence[Goal]) -> list[Goal]:
-    """Go the path of a goal "in Settings > Keyboard" before it."""
+def _through_paths(goals: Sequence[Goal], quoted: Sequence[str]) -> list[Goal]:
+    """Go the path of a goal before it: "X in Settings > Keyboard", "View > Line Numbers"."""
     through: list[Goal] = []
     for goal in goals:
         target = target_of(goal)
-        first, *path = _ARROW.split(target.inside) if target is not None else [""]
-        if target is None or not path:
+        if target is None:
             through.append(goal)
-        else:
+            continue
+        first, *path = _ARROW.split(target.inside)
+        *way, name = [target.name] if target.name in quoted else _ARROW.split(target.name)
+        if path:
             through += [kinds.Open(first), *(kinds.Click(Target(step)) for step in path)]
-            through.append(with_target(goal, replace(target, inside="", whole="")))
+            target = replace(target, inside="", whole="")
+        if all(way) and name:
+            through += [kinds.Click(Target(step, inside=target.inside)) for step in way]
+            target = replace(target, name=name, whole="" if way else target.whole)
+        through.append(with_target(goal, target))
     return through
 
 

@@ -20,7 +20,7 @@ _PATH = re.compile(
     rf"(?:(?i:in|under|at|from) )?(?:the )?(?P<first>{_NAME}|[a-z][^,:;>→.]{{0,40}}){_ARROW}"
     rf"(?P<rest>{_NAME}(?:{_ARROW}{_NAME})*)"
 )
-_TAB = re.compile(rf"(?:the )?{_NAME} tab|the {_NAME} page")
+_TAB = re.compile(rf"(?:the )?(?!(?:In|On|Under|Inside|Within|At|From) ){_NAME} tab|the {_NAME} page")
 #: How a phrase about tabs in general begins, such as "New tab". It names no tab.
 _OF_TABS = re.compile(r"(?i)(?:the )?(?:close|open|new|next|last|previous|switch|go|move|reload|this|same)\b")
 _PANEL = re.compile(r"(?i)(?:the |my )?(?P<name>\S[^,:]{0,40}?) (?:settings|preferences|dialog)")
@@ -66,7 +66,8 @@ _SAYS = re.compile(r"\b(?:is|are|was|were|has|have|does|do|did|not|there|I)\b")
 _UNSURE = re.compile(
     r"(?:Close|Trash|Delete|Remove|Erase|Move(?! [^,.]+ to \d)|Minimi[sz]e|Maximi[sz]e|Hide|Open)\b"
     r"|(?i:(?:please |now )?"
-    r"(?:delete|remove|trash|throw|erase|drag|get rid|move(?! [^,.]+ to \d)|rename|copy|put|create|make (?:a|an|me)) )"
+    r"(?:delete|remove|trash|throw|erase|get rid|(?:drag|move)(?! [^,.]+ to \d)|rename|copy|put|create"
+    r"|make (?:a|an|me)) )"
 )
 #: How a clause begins that is no name on the screen.
 _CLAUSE = re.compile(r"(?:I|You|We|He|She|They|It|That|This|There|The|If|Only|Not?|Never|Do|Don)\b")
@@ -79,7 +80,7 @@ _MORE_TEXT = re.compile("(?i)(?P<joint> and |, (?:and )?)(?=\x00\\d+\x00 (?:in|i
 
 def with_verbs(text: str) -> str:
     """Return an instruction with the verbs that its headings, and further texts for further fields, lack."""
-    text = _MORE_TEXT.sub(r"\g<joint>type ", text) if _INTO_FIELD.match(text) else text
+    text = _MORE_TEXT.sub(r"\g<joint>type ", text) if _INTO_FIELD.search(text) else text
     if _HOLDS_TEXT.match(text):
         return text
     verb = rf"(?={lexicon.verbs()}(?![\w'’-]))"
@@ -89,11 +90,18 @@ def with_verbs(text: str) -> str:
     if len(items) > 1 and all(re.search(r"\S (?:on|off)$", item) and not _starts_with_verb(item) for item in items):
         return ", ".join(f"turn {item}" for item in items)  # "Dark mode on, notifications off"
     text = _FROM_LIST.sub(r"in \g<place>, \g<verb> \g<value> in \g<list>", text)
-    if (two := _TWO_VALUES.match(text)) and not _starts_with_verb(two["second"]):
-        text = f"{two['verb']} {two['first']}, {two['verb']} {two['second']}"
+    text = "".join(map(_with_second_verb, _BETWEEN.split(text)))
     text = _USE.sub(r"\g<before>click ", text)
     text = re.sub(rf"(^|, | and | then ){_THAT_COMES}{verb}", r"\1", text)
     return _with_clicks(_opened(re.sub(rf"(?<= and )there,? {verb}", "", text)))
+
+
+def _with_second_verb(piece: str) -> str:
+    """Repeat the verb for the second of two values: "set A to X and B to Y"."""
+    two = _TWO_VALUES.match(piece)
+    if two is None or _starts_with_verb(two["second"]):
+        return piece
+    return f"{two['verb']} {two['first']}, {two['verb']} {two['second']}"
 
 
 def _opened(text: str) -> str:
@@ -140,7 +148,9 @@ def _with_listed_names(pieces: list[str]) -> list[str]:
     has_panels = re.search("(?i)settings|preferences", head["name"]) is not None
     while at < len(pieces) and (_is_listed_name(pieces[at], has_panels) or _is_before_a_colon(pieces, at)):
         at += 2
-    if at == 2 or at >= len(pieces) or _UNSURE.match(pieces[at]) or not _starts_with_verb(pieces[at]):
+    if at == 2 or at >= len(pieces) or _UNSURE.match(pieces[at]):
+        return pieces
+    if not (_starts_with_verb(pieces[at]) or lexicon.later_verb().match(pieces[at])):
         return pieces
     names = "|".join(map(re.escape, pieces[2:at:2]))
     if re.search(rf"(?i)\b(?:close|quit|\w+imi[sz]e|to) (?:{names})\b", "".join(pieces[at:])):

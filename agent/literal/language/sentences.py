@@ -21,7 +21,7 @@ _MOST_UNQUOTED = 4000
 #: Most characters of a part outside quotation marks, so that regular expressions stay fast.
 _MOST_PART = 400
 _CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
-_TYPING = re.compile(r"(?i)(?:type|write|enter|input|paste)\b")
+TYPING = re.compile(r"(?i)(?:type|write|enter|input|paste)\b")
 
 #: "all" and similar words in expressions that do not mean several things.
 _HARMLESS = re.compile(
@@ -108,7 +108,7 @@ def _with_place_last(text: str) -> str:
     def joined(match: re.Match[str]) -> str:
         told = text[: match.start()].rpartition(". ")[2]
         is_order = match[0].endswith(", ") and verb.search(match["place"])  # "click A, in B click C"
-        return match[0] if is_order or _TYPING.search(told) else " "
+        return match[0] if is_order or TYPING.search(told) else " "
 
     return _BEFORE_A_PLACE.sub(joined, text)
 
@@ -126,7 +126,7 @@ def _check_ending(piece: str, part: str) -> None:
         raise NotUnderstoodError(
             f"I do not know whether “{ending.strip()}” belongs to the name: put the name in quotation marks."
         )
-    if not _TYPING.match(part) or "\x00" in part:
+    if not TYPING.match(part) or "\x00" in part:
         return
     if not ending and (mark := re.search(r"[!?]+$", piece)) is not None and not _REQUEST.match(piece):
         ending = mark[0]
@@ -180,10 +180,10 @@ def _without_reasons(text: str) -> str:
     def without(match: re.Match[str]) -> str:
         told, why = text[: match.start()].rpartition(". ")[2], next(filter(None, match.groups()))
         orders = match.re is _REASON_AFTER and (_MAY_ORDER.search(match["rest"]) or _is_wish(why))
-        return match[0] if orders or _words().search(why) or _TYPING.search(told) else ""
+        return match[0] if orders or _words().search(why) or TYPING.search(told) else ""
 
     text = _REASON_AFTER.sub(without, _BECAUSE.sub(without, text))
-    text = _COMPLAINT_AFTER.sub(lambda found: found[0] if _TYPING.match(found["order"]) else found["order"], text)
+    text = _COMPLAINT_AFTER.sub(lambda found: found[0] if TYPING.match(found["order"]) else found["order"], text)
     return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
 
 
@@ -238,7 +238,7 @@ def _pieces(text: str) -> Iterator[str]:
                 yield kept
             kept = piece
         yield kept
-        typing = bool(_TYPING.match(without_courtesy(kept))) and "\x00" not in kept
+        typing = bool(TYPING.match(without_courtesy(kept))) and "\x00" not in kept
 
 
 def _is_next_label(before: str, piece: str) -> bool:

@@ -57,6 +57,12 @@ def verb_list() -> tuple[str, ...]:
 
 
 @cache
+def later_verb() -> re.Pattern[str]:
+    """Return a regular expression for a verb that is often a word of a name, with the word after it."""
+    return re.compile(rf"(?:{'|'.join(config()['later_verbs'].split())}) (?!of )\S")
+
+
+@cache
 def beginnings() -> re.Pattern[str]:
     """Return a regular expression for the first word of an instruction, also of a negative one ("don't")."""
     return re.compile(rf"(?i)(?:{verbs()}|do not|don['’]?t|never)(?![\w’'-])")
