@@ -8,7 +8,7 @@ from agent.literal.do.looking import look
 from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, until
 from agent.literal.do.proof import is_about, is_called, means_on
 from agent.literal.find.effects import is_on, is_tick, state_of
-from agent.literal.find.finder import PART, WHOLE
+from agent.literal.find.finder import AREAS, PART, WHOLE
 from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, same_row
 from agent.literal.goals import Target, Toggle
 from agent.literal.language.wording import describe_target
@@ -137,9 +137,8 @@ class Toggling:
 
     def _bar_since(self, attempt: Move) -> str:
         """Return that the bar of this name came or went since a click, in words; "" if it did not as wanted."""
-        name = plain(self._goal.target.name).replace("menubar", "menu bar").replace("toolbar", "tool bar")
-        name = name.replace("statusbar", "status bar")
-        bar = next((one for one in ("menu bar", "tool bar", "status bar") if name.endswith(one)), None)
+        name = plain(self._goal.target.name)
+        bar = next((role for words, role in AREAS.items() if role and name.endswith(words)), None)
         had, has = (any(one.role == bar for one in scene.shown()) for scene in (attempt.scene, self._now.scene))
         return f"the {bar} is {'there' if has else 'gone'} now" if had is not has and has is self._goal.on else ""
 

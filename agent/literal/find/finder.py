@@ -38,7 +38,7 @@ _LONG = 5
 _ALIKE = 0.88
 #: Areas of a window by name, and the role of their container ("" for the window's left side).
 AREAS = {BACKDROP: "", PANELS: "", "sidebar": ""}
-AREAS |= {"toolbar": "tool bar", "tool bar": "tool bar", "menu bar": "menu bar", "menubar": "menu bar"}
+AREAS |= {f"{kind}{space}bar": f"{kind} bar" for kind in ("tool", "menu", "status") for space in ("", " ")}
 #: Largest share of a window's width that a sidebar takes.
 _SIDE = 0.38
 #: Elements whose centres are nearer than this, in pixels, are one thing that is reported twice.
