@@ -16,7 +16,7 @@ from agent.literal.vocabulary.places import find_places
 from agent.literal.vocabulary.translations import Names
 from agent.screen.outline import ShownWindow
 from tests.literal import made_up
-from tests.literal.made_up import element, ending, outline, screen, setting
+from tests.literal.made_up import WINDOW, element, ending, outline, screen, setting
 
 follow = partial(made_up.follow, stays=True)
 DOCK = {"window": "", "app": "xfce4-panel", "y": 760}
@@ -75,22 +75,31 @@ def test_the_wheel_keeps_off_the_whole_row_of_a_slider():
     assert not row.box.contains(replace(row.box, left=int(spot[0]), top=int(spot[1]), width=1, height=1).middle)
 
 
-@pytest.mark.parametrize("title", ["Repeat Keys", "Settings"])
-def test_a_place_is_shown_by_the_dialog_at_the_end_of_its_path(title):
+@pytest.mark.parametrize(
+    ("title", "app", "is_shown"),
+    [
+        ("Repeat Keys", "gnome-control-center", True),
+        ("Settings", "gnome-control-center", True),
+        ("Repeat Keys", "a-game", False),
+    ],
+)
+def test_a_place_is_shown_by_the_dialog_at_the_end_of_its_path(title, app, is_shown):
     (place, *_) = find_places("key repeat", "gnome")
-    dialog = ShownWindow(title, "gnome-control-center", Region(100, 100, 400, 400), dialog=True, active=True)
+    dialog = ShownWindow(title, app, Region(100, 100, 400, 400), dialog=True, active=True)
     main = ShownWindow("Settings", "gnome-control-center", Region(50, 50, 800, 600))
     scene = Scene(outline(windows=(dialog, main)))
-    assert shows(Now(scene, names=Names("gnome", {})), place)
+    assert shows(Now(scene, names=Names("gnome", {})), place) is is_shown
 
 
-def test_a_menu_bar_that_is_gone_shows_that_it_was_switched_off():
+@pytest.mark.parametrize("front", [WINDOW, replace(WINDOW, title="Question")])
+def test_a_menu_bar_that_is_gone_from_the_same_window_shows_that_it_was_switched_off(front):
     bar = element("menu bar", x=100, y=100, w=600, id=1)
     menu = element("menu", "View", x=100, y=100, id=2, parent=1)
     item = element("check menu item", "Show Menubar", x=100, y=130, id=3, parent=2, states={"checked"})
-    replies = follow("turn off Show Menubar", screen(bar, menu, item), screen())
-    assert ending(replies[-1]) == ("success", True)
-    assert "The menu bar is gone now" in replies[-1].arguments["text"]
+    text = element("document text", x=100, y=150, w=600, h=400)
+    replies = follow("turn off Show Menubar", screen(bar, menu, item, text), screen(text, windows=(front,)))
+    assert (ending(replies[-1]) == ("success", True)) is (front is WINDOW)
+    assert ("The menu bar is gone now" in replies[-1].arguments["text"]) is (front is WINDOW)
 
 
 def test_a_choice_that_gives_its_box_another_label_is_proved_by_the_box():

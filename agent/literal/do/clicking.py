@@ -347,7 +347,8 @@ def _chosen_since(now: Now, goal: Choose, attempt: Move, place: Place | None, op
         changes = now.effects_of(attempt).changes[:2]
         combo = yield from now.first(targets_of(goal.control, place), _boxes(place))
         if combo is None and opened is not None:
-            same = (one for one in now.scene.shown({opened.role}) if one.box == opened.box)
+            here = (opened.name, opened.window, opened.box)
+            same = (one for one in now.scene.shown({opened.role}) if (one.name, one.window, one.box) == here)
             combo = next(same, None)
         if combo is not None and _shows(now, combo, goal.value):
             return Done("; ".join((f"{words} shows “{goal.value}”", *changes)))

@@ -101,8 +101,9 @@ def page_named(now: Now, name: str) -> Place | None:
 
 def shows_dialog(now: Now, place: Place) -> bool:
     """Return whether the dialog at the end of a place's path is in front."""
-    front = now.scene.front
-    return front is not None and bool(place.path) and now.fits(front.title, place.path[-1])
+    front, windows = now.scene.front, [now.scene.named_window(name) for name in now.names.of_window(place)]
+    of_app = front is not None and any(one is not None and one.app == front.app for one in windows)
+    return of_app and front is not None and bool(place.path) and now.fits(front.title, place.path[-1])
 
 
 def shows_page(now: Now, place: Place) -> bool:

@@ -433,9 +433,8 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
 def _safe_spot_in(scene: Scene, box: Region, inside: Sequence[Element]) -> tuple[float, float] | None:
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
     # A slider of GTK 4 takes the wheel beyond the box that it reports: keep off its row.
-    rows = [one.box for one in inside if one.role in _ROWS]
-    changed = [one.box.middle for one in inside if one.role in AMOUNTS | COMBOS]
-    kept += [row for row in rows if any(row.contains(middle) for middle in changed)]
+    sliders = [one.box.middle for one in inside if one.role == "slider"]
+    kept += [one.box for one in inside if one.role in _ROWS and any(map(one.box.contains, sliders))]
     kept = [other for other in kept if other.width * other.height < 0.5 * box.width * box.height]
     bottom, right = min(box.bottom, scene.outline.size.height), min(box.right, scene.outline.size.width)
     for across in (0.5, 0.03, 0.25, 0.75, 0.12):

@@ -14,7 +14,7 @@ from agent.core.geometry import Region, Size
 from agent.core.notes import Note, NoteKind
 from agent.literal.find.effects import Effects, effects, new_changes
 from agent.literal.find.finder import WHOLE, Finder, fit_of
-from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
+from agent.literal.find.scene import CLICKABLE, SWITCHES, TEXTS, Scene
 from agent.literal.goals import PANELS, Goal, Question, Target
 from agent.literal.vocabulary.lexicon import ORDINALS, either
 from agent.literal.vocabulary.translations import Names
@@ -180,7 +180,9 @@ class Now:
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, least: float = WHOLE
     ) -> Steps[Element | None]:
         """Find the thing that a target means; ask if several of one kind and name are visible."""
-        is_bound = not self.anywhere and self.scene.front is not None and target.inside != PANELS
+        # A shell's own menus have switches, in no window.
+        free = self.anywhere or target.inside == PANELS or set(roles) <= SWITCHES
+        is_bound = self.scene.front is not None and not free
         opened = is_bound and any(move.action == "open" and move.step.main for move in self.earlier)
         finder = Finder(self.scene, self.names, in_windows=opened)
         if target.ordinal or target.under or len(rivals := finder.rivals(target, roles, least=least)) < 2:

@@ -139,7 +139,12 @@ class Toggling:
         """Return that the bar of this name came or went since a click, in words; "" if it did not as wanted."""
         name = plain(self._goal.target.name)
         bar = next((role for words, role in AREAS.items() if role and name.endswith(words)), None)
-        had, has = (any(one.role == bar for one in scene.shown()) for scene in (attempt.scene, self._now.scene))
+        before, after = attempt.scene, self._now.scene
+        shown = [[one.role for one in scene.shown() if one.source != "words"] for scene in (before, after)]
+        fronts = [(one.front.title, one.front.app) for one in (before, after) if one.front is not None]
+        if bar is None or not all(shown) or len(fronts) < 2 or fronts[0] != fronts[1]:
+            return ""
+        had, has = (bar in roles for roles in shown)
         return f"the {bar} is {'there' if has else 'gone'} now" if had is not has and has is self._goal.on else ""
 
     def _click_again(self, switch: Element, attempt: Move) -> Step | None:

@@ -23,7 +23,7 @@ from agent.literal.find.scene import (
     holds,
 )
 from agent.literal.goals import BACKDROP, PANELS, Target
-from agent.literal.vocabulary.lexicon import plain
+from agent.literal.vocabulary.lexicon import plain, programs
 from agent.literal.vocabulary.places import find_page
 from agent.literal.vocabulary.translations import Names
 from agent.screen.outline import Element
@@ -114,15 +114,19 @@ class Finder:
         among = self._among(target)
         if among is None and not target.under and self._is_heading(target.inside):  # "X in Search Results"
             below = replace(target, inside="", under=target.inside, whole="")
-            if found := self.all(below, roles, least=least):
+            if found := [one for one in self.all(below, roles, least=least) if one.element.role in _GROUPED]:
                 return found
         if among is None:  # there is no such window: "Show menus in new windows" may be one name
             whole = target.whole if target.inside.casefold() in target.whole.casefold() else ""
             return self.all(Target(whole, target.role), roles, least=max(least, WHOLE)) if whole else []
         named = [target.whole, target.name] if target.whole and target.whole != target.name else [target.name]
         for name in named:
-            is_cut = name != target.name  # "Spaces Per Tab" is no tab
-            found = self._named(name, among, roles if is_cut else self._roles(target, roles), least)
+            wanted = {*self._roles(target, roles)}
+            if name != target.name:  # "Spaces Per Tab" is no tab
+                wanted |= set(roles) - TEXTS
+            found = self._named(name, among, wanted, least)
+            if not found and target.role == "menu":  # GTK 4's menu buttons
+                found = self._named(name, among, {"push button"} & set(roles), least)
             for other in [] if found else self._signs(name):
                 found = found or self._named(other, among, self._roles(target, BUTTONS), 0.99)
             if not found:
@@ -144,7 +148,9 @@ class Finder:
         return []
 
     def _is_heading(self, name: str) -> bool:
-        """Return whether a text in the front window has that name."""
+        """Return whether a text in the front window has that name, and no application or settings dialog."""
+        if name.casefold() in programs():
+            return False
         texts = (one for one in self.scene.texts if one.source != "words" and self.scene.in_front(one))
         return any(fit_of(one.name, other) >= WHOLE for one in texts for other in self._names.of(name))
 

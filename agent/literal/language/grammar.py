@@ -18,7 +18,6 @@ from agent.literal.goals import Goal, Target, target_of, with_target
 from agent.literal.language.rules import controls, files, keyboard, windows
 from agent.literal.language.rules.keyboard import times
 from agent.literal.language.sentences import (
-    TYPING,
     FinalRefusalError,
     NotUnderstoodError,
     Part,
@@ -43,15 +42,22 @@ _GOES_ON = re.compile(r"[A-Z]\w*, [a-z]")
 
 #: A tab that is mentioned after its window: "in the Mouse settings, on the Buttons tab, ...".
 _TAB_IN = re.compile(
-    r"(?i)(?<=^in )(?P<window>[^,\x00]{1,40}?),? (?:on|in|under) (?P<tab>the [^,\x00]{1,40}? (?:tab|page|section))\b"
+    r"(?i)(?<=^in )(?P<window>[^,\x00]{1,40}), (?:on|in|under) (?P<tab>the [^,\x00]{1,40}? (?:tab|page|section))\b"
+)
+#: The same without a comma: "in the Mouse settings on the Buttons tab".
+_ON_TAB_IN = re.compile(
+    r"(?i)(?<=^in )(?!(?:the )?settings )(?P<window>[^,\x00]{1,40}?) on (?P<tab>the [^,\x00]{1,40}? tab)\b"
 )
 #: A tab together with its window.
 _TAB = re.compile(
     r"(?i)(?P<tab>.+?) (?:tab|page|section) (?:of|in|on|from) (?P<window>.+)|(?P<owner>.+?)['’]s (?P<own>.+)"
 )
+#: Goals with a text or name that may go on with any words.
+_FREE = (kinds.Type, kinds.Choose, kinds.Rename, kinds.MakeFolder, kinds.SaveAs, kinds.WriteFile)
 #: Words that unquoted names in lower case do not have: articles, pronouns.
 _NO_NAME = re.compile(r"(?<!\bof )\b(?:the|an?|my|your|its?|they|them|we|you|something|anything|somewhere)\b")
 _ARROW = re.compile(r"\s+(?:>|->|→|▸|»|›)\s+")
+_LEAST_OF_A_STEP = 2
 _SECRET = re.compile(
     r"(?i)\b(?:password|passphrase|passcode|pin(?: code)?|credit card|card number|cvv|cvc|iban|secret)\b"
 )
@@ -84,11 +90,9 @@ def _read(instruction: str) -> list[Goal]:
 
 def _split_later(piece: str, quoted: list[str]) -> list[str]:
     """Split a part before a verb that is often a word of a name, if both sides are understood by themselves."""
-    if TYPING.match(piece) and "\x00" not in piece:
-        return [piece]
     for joint in _later_joint().finditer(piece):
         before, after = piece[: joint.start()], piece[joint.end() :]
-        if _is_understood(before, quoted) and _is_understood(after, quoted):
+        if _is_understood(before, quoted, _FREE) and _is_understood(after, quoted):
             return [before, *_split_later(after, quoted)]
     return [piece]
 
@@ -98,15 +102,19 @@ def _later_joint() -> re.Pattern[str]:
     return re.compile(rf"(?:, (?:and |then )*| and (?:then )?| then )(?={lexicon.later_verb().pattern})")
 
 
-def _is_understood(text: str, quoted: Sequence[str] | None = None) -> bool:
-    """Return whether a text is understood; with `quoted`, a part of an instruction with these quotations."""
+def _is_understood(text: str, quoted: Sequence[str] | None = None, without: tuple[type, ...] = ()) -> bool:
+    """Return whether a text is understood; with `quoted`, a part of an instruction with these quotations.
+
+    Goals of the kinds `without` do not count.
+    """
     try:
         if quoted is None:
             return bool(_read(text))
-        _Reader([*quoted]).read(text, last=True)
+        reader = _Reader([*quoted])
+        reader.read(text, last=True)
     except NotUnderstoodError:
         return False
-    return True
+    return not any(isinstance(goal, without) for goal in reader.goals)
 
 
 class _Reader:
@@ -254,9 +262,8 @@ def _check_names(goals: Sequence[Goal], quoted: Sequence[str]) -> None:
                 names.append(value)
             case kinds.ArrangeWindow(_, name) | kinds.Close(name):
                 names.append(name)
-        every = {*names, target.name if target is not None else ""} - {*quoted}
-        if later := next((name for name in every if lexicon.later_verb().match(name) and not known_thing(name)), ""):
-            raise NotUnderstoodError(f"I do not understand “{later}”: say it by itself, or in quotation marks.")
+        if isinstance(goal, kinds.Open) and goal.name not in quoted and lexicon.later_verb().match(goal.name):
+            raise NotUnderstoodError(f"I do not understand “{goal.name}”: say it by itself, or in quotation marks.")
         # "Large Text and quiet the neighbours"
         names += [name for one in names if (name := one.rpartition(" and ")[2]) != one]
         for name in names:
@@ -269,7 +276,9 @@ def _check_names(goals: Sequence[Goal], quoted: Sequence[str]) -> None:
 def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
     """Split "in Z, do it" into the place and the rest. The rest is "" if it is in the next part."""
     verb = re.compile(rf"(?i),? (?={lexicon.verbs()}(?![\w'’-]))")
-    match = _PLACE.fullmatch(_TAB_IN.sub(r"\g<tab> of \g<window>", text))
+    for place_of_tab in (_TAB_IN, _ON_TAB_IN):
+        text = place_of_tab.sub(r"\g<tab> of \g<window>", text)
+    match = _PLACE.fullmatch(text)
     if match is None:
         return "", text
     part = Part(text, quoted)
@@ -315,12 +324,14 @@ def _through_paths(goals: Sequence[Goal], quoted: Sequence[str]) -> list[Goal]:
             through.append(goal)
             continue
         first, *path = _ARROW.split(target.inside)
-        *way, name = [target.name] if target.name in quoted else _ARROW.split(target.name)
+        is_path = not any(_ARROW.search(one) for one in quoted)
+        *way, name = _ARROW.split(target.name) if is_path else [target.name]
         if path:
             through += [kinds.Open(first), *(kinds.Click(Target(step)) for step in path)]
             target = replace(target, inside="", whole="")
-        if all(way) and name:
-            through += [kinds.Click(Target(step, inside=target.inside)) for step in way]
+        if all(len(step) >= _LEAST_OF_A_STEP for step in (*way, name)):  # "Sort A > Z" is one name
+            first_goal = goal if isinstance(goal, kinds.Click) else kinds.Click(target)
+            through += [replace(first_goal, target=Target(step, inside=target.inside)) for step in way]
             target = replace(target, name=name, whole="" if way else target.whole)
         through.append(with_target(goal, target))
     return through

@@ -20,7 +20,7 @@ _PATH = re.compile(
     rf"(?:(?i:in|under|at|from) )?(?:the )?(?P<first>{_NAME}|[a-z][^,:;>→.]{{0,40}}){_ARROW}"
     rf"(?P<rest>{_NAME}(?:{_ARROW}{_NAME})*)"
 )
-_TAB = re.compile(rf"(?:the )?(?!(?:In|On|Under|Inside|Within|At|From) ){_NAME} tab|the {_NAME} page")
+_TAB = re.compile(rf"(?:the )?(?!(?:In|On) [^,]*(?: on the |['’]s )){_NAME} tab|the {_NAME} page")
 #: How a phrase about tabs in general begins, such as "New tab". It names no tab.
 _OF_TABS = re.compile(r"(?i)(?:the )?(?:close|open|new|next|last|previous|switch|go|move|reload|this|same)\b")
 _PANEL = re.compile(r"(?i)(?:the |my )?(?P<name>\S[^,:]{0,40}?) (?:settings|preferences|dialog)")
@@ -80,7 +80,8 @@ _MORE_TEXT = re.compile("(?i)(?P<joint> and |, (?:and )?)(?=\x00\\d+\x00 (?:in|i
 
 def with_verbs(text: str) -> str:
     """Return an instruction with the verbs that its headings, and further texts for further fields, lack."""
-    text = _MORE_TEXT.sub(r"\g<joint>type ", text) if _INTO_FIELD.search(text) else text
+    if (first := _INTO_FIELD.search(text)) is not None:
+        text = text[: first.start()] + _MORE_TEXT.sub(r"\g<joint>type ", text[first.start() :])
     if _HOLDS_TEXT.match(text):
         return text
     verb = rf"(?={lexicon.verbs()}(?![\w'’-]))"

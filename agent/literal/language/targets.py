@@ -54,7 +54,7 @@ _IF = re.compile(r"(?i)\b(?:if|unless|until|whenever|while|when) (?=it|the|this|
 _PREFERENCES = re.compile(r"(?i) (?:preferences|settings|options)(?:$| of )")
 #: Names of the sidebar, as in file managers.
 _SIDE = re.compile(r"(?i)(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)")
-_PANEL = re.compile(r"(?:top |bottom )?panel|dock|task ?bar|top bar")
+_PANEL = re.compile(r"(?:top|bottom) panel|dock|task ?bar|top bar")
 _WINDOW = re.compile(r"(?i)(?:window|dialog|dialogue|application|app|program|screen|here|page)$")
 _POINTS = re.compile(r"(?:.* )?(?:over )?(?:here|there)|thing")
 _HERE = frozenset(

@@ -35,8 +35,6 @@ def _toggle(part: Part, match: Groups) -> list[Goal]:
     if re.fullmatch(r"(?:the |my |this )?(?:computer|pc|machine|laptop|system)", match["what"], re.IGNORECASE):
         raise FinalRefusalError("I do not switch the computer itself on or off.")
     targets = read_targets(part, match["what"], split_two=True)
-    if (verb := match["state"]) in ("Enable", "Activate") and "\x00" not in match["what"]:  # it may begin the label
-        targets = [replace(one, whole=one.whole or (f"{verb} {one.name}" if not one.role else "")) for one in targets]
     if " then " in match["what"] and (odd := [one.name for one in targets[1:] if _is_no_label(part, one.name)]):
         raise NotUnderstoodError(f"I do not know what to do with “{odd[0]}”: say it in other words.")
     if unclear := [one.name for one in targets if "\x00" not in match["what"] and _STATE.search(one.name)]:
@@ -77,6 +75,9 @@ def _click(part: Part, match: Groups) -> list[Goal]:
 
 
 def _clicked(part: Part, what: str) -> list[Target]:
+    if len(path := re.split(r" (?:>|→|->|▸|») ", what)) > 1:
+        steps = [read_target(part, item) for item in path]
+        return [replace(one, inside=one.inside or steps[-1].inside) for one in steps]
     items, sure = split_list(what)
     short = len(items) > 1 and all(len(part.shown(item)) <= 2 or "\x00" in item for item in items)
     if (sure or short) and len(items) > 1:
@@ -106,8 +107,8 @@ def _choose(part: Part, match: Groups) -> list[Goal] | None:
         r"(?i) (?:tab|menu|page|window|dialog|toolbar|section|list|panel)$| (?:under|below|next to) ", match["control"]
     ):
         return None
-    if " > " in match["value"]:  # "choose View > Zoom In in Mousepad"
-        return None
+    if " > " in match["value"] and place_name(part, match["control"]).casefold() in lexicon.programs():
+        return None  # "choose View > Zoom In in Mousepad"
     if read_target(part, match["value"], places=False).role or split_list(match["value"])[0] != [match["value"]]:
         return None
     if preferences_of(place := place_name(part, match["control"])):
