@@ -7,8 +7,8 @@ import pytest
 
 from agent.core.geometry import Region
 from agent.literal.do.known_places import shows
-from agent.literal.do.looking import safe_spot
 from agent.literal.do.now import Now
+from agent.literal.do.wheel import safe_spot
 from agent.literal.find.finder import Finder
 from agent.literal.find.scene import Scene
 from agent.literal.goals import PANELS, Target
@@ -119,3 +119,10 @@ def test_settings_of_the_same_name_elsewhere_prove_no_bar():
     changed = [setting("dconf /org/x/other", "1", "2")]
     replies = follow("turn off Show Menubar", screen(item), screen(changes=changed), screen(item))
     assert ending(replies[-1]) != ("success", True)
+
+
+@pytest.mark.parametrize("place", ["full screen", "the second workspace", "List View"])
+def test_a_place_that_nothing_can_be_opened_in_is_said_before_anything_is_opened(place):
+    replies = follow(f"open mousepad in {place}", screen(windows=()))
+    assert [reply.arguments["action"] for reply in replies] == ["terminate"]
+    assert ending(replies[-1])[0] == "fail"

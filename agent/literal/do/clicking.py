@@ -10,9 +10,10 @@ from itertools import chain
 
 from agent.literal.do.folders import enter_folder
 from agent.literal.do.known_places import in_its_window, known_place, page_named, settings_of, shows, targets_of
-from agent.literal.do.looking import Search, at_once, covers, look, menu_button, moved
+from agent.literal.do.looking import Search, at_once, look, menu_button
 from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
+from agent.literal.do.wheel import covers, moved
 from agent.literal.find.effects import called, is_on, state_of
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, CHOICES, CLICKABLE, COMBOS, FIELDS, TEXTS
@@ -57,7 +58,7 @@ def click(now: Now, goal: Click) -> OrGoal:
             return entered
         if in_manager:
             return Open(target.name, "folder", target.inside)
-    place = known_place(now, target)
+    place = known_place(now, target) if goal.button == "left" else None  # no other place has what is meant
     opened_menu = False
 
     def find() -> Steps[Element | Step | Choose | None]:
@@ -347,9 +348,10 @@ def _chosen_since(now: Now, goal: Choose, attempt: Move, place: Place | None, op
         changes = now.effects_of(attempt).changes[:2]
         combo = yield from now.first(targets_of(goal.control, place), _boxes(place))
         if combo is None and opened is not None:
-            here = (opened.name, opened.window, opened.box)
-            same = (one for one in now.scene.shown({opened.role}) if (one.name, one.window, one.box) == here)
-            combo = next(same, None)
+            there = [
+                one for one in now.scene.shown({opened.role}) if (one.window, one.box) == (opened.window, opened.box)
+            ]
+            combo = next((one for one in there if one.name in ("", opened.name, goal.value)), None)
         if combo is not None and _shows(now, combo, goal.value):
             return Done("; ".join((f"{words} shows “{goal.value}”", *changes)))
         if combo is None:

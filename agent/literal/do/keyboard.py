@@ -8,9 +8,10 @@ from functools import partial
 from agent.core.geometry import shared
 from agent.literal.do.amounts import set_value
 from agent.literal.do.known_places import known_place, targets_of
-from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
+from agent.literal.do.looking import at_once, look
 from agent.literal.do.now import Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, opened, until
 from agent.literal.do.proof import key_may_close, leads, led_to, misnamed, vanished
+from agent.literal.do.wheel import area_named, moved, safe_spot
 from agent.literal.find.effects import called
 from agent.literal.find.scene import AMOUNTS, BUTTONS, COMBOS, FIELDS, SWITCHES, TEXTS, Scene
 from agent.literal.goals import Calculate, Click, Press, Scroll, SetValue, Target, Type, Wait

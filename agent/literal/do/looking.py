@@ -12,9 +12,9 @@ from agent.core.geometry import Region
 from agent.core.roles import role_group
 from agent.literal.do.known_places import in_its_window, is_in, page_named, shows_page
 from agent.literal.do.now import Move, Now, Step, Steps, StuckError
-from agent.literal.find.effects import effects
+from agent.literal.do.wheel import SCROLLED, covers, moved, safe_spot
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
-from agent.literal.find.scene import AMOUNTS, CLICKABLE, COMBOS, FIELDS, TEXTS, Scene
+from agent.literal.find.scene import CLICKABLE, TEXTS
 from agent.literal.goals import BACKDROP, PANELS, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary import lexicon
@@ -24,7 +24,6 @@ from agent.screen.outline import Element, ShownWindow
 
 #: Roles that may lead to a page of a window.
 _WAYS = role_group("ways to a page")
-_SCROLLED = role_group("what scrolls")
 _MOST_SCROLLS, _MOST_PLACES = 12, 8
 #: Steps of one search before it is given up: about half a minute.
 _MOST_STEPS = 24
@@ -48,9 +47,6 @@ _ALIKE = 70
 _NOTCH = 60
 #: GTK 4 ignores the first notch after the pointer has entered (seen in Settings 43).
 _FEWEST = 2
-#: Roles whose value the wheel would change.
-_NO_WHEEL = AMOUNTS | COMBOS | {"scroll bar", "page tab list", "page tab"}
-_ROWS = role_group("rows of a list")
 _T = TypeVar("_T")
 
 
@@ -166,7 +162,7 @@ class Search:
         if self._last == "scroll" and self.latest is not None and not moved(now, self.latest):
             self._late_scrolls += 1
             return self._wait("It may move late: wait.") if self._late_scrolls <= _MOST_WAITS else None
-        panes = [up for up in now.scene.parents(hidden) if up.role in _SCROLLED and "offscreen" not in up.states]
+        panes = [up for up in now.scene.parents(hidden) if up.role in SCROLLED and "offscreen" not in up.states]
         spot = safe_spot(now.scene, panes[0] if panes else None)
         if spot is None:
             return None
@@ -400,56 +396,6 @@ def to_front(now: Now, window: ShownWindow, *, main: bool = False, by_keys: bool
     return Step.press(words, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", main=main)
 
 
-def moved(now: Now, move: Move) -> bool:
-    """Return whether anything changed or moved since a move."""
-    if move.has("no_effect"):
-        return False
-    if effects(move.scene, now.scene, (), ()):
-        return True
-    boxes = {(element.role, element.name): element.box for element in move.scene.elements if element.name}
-    return any(
-        boxes.get((element.role, element.name), element.box) != element.box
-        for element in now.scene.elements
-        if element.name and now.scene.in_front(element)
-    )
-
-
-def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] | None:
-    """Return a point in the front window where the wheel only scrolls; None if nothing there scrolls."""
-    if scene.front is None or scene.is_late:  # without elements, a slider may be anywhere
-        return None
-    inside = scene.shown(without="")
-    if any(element.source != "words" for element in inside):
-        scrolled = _SCROLLED - {"panel", "page"} | {"scroll bar"}
-        if not any(element.role in scrolled or "offscreen" in element.states for element in inside):
-            return None
-    middle = scene.front.box.middle  # the pane in the middle, not a list beside it
-    panes = [one for one in inside if one.role in _SCROLLED and one.box.height >= 80 and one.box.contains(middle)]
-    panes.sort(key=lambda element: (element.role in ("panel", "page"), -element.box.width * element.box.height))
-    boxes = [area.box] if area is not None else [*(pane.box for pane in panes), scene.front.box]
-    return next((spot for box in boxes if (spot := _safe_spot_in(scene, box, inside)) is not None), None)
-
-
-def _safe_spot_in(scene: Scene, box: Region, inside: Sequence[Element]) -> tuple[float, float] | None:
-    kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
-    # A slider of GTK 4 takes the wheel beyond the box that it reports: keep off its row.
-    sliders = [one.box.middle for one in inside if one.role == "slider"]
-    kept += [one.box for one in inside if one.role in _ROWS and any(map(one.box.contains, sliders))]
-    kept = [other for other in kept if other.width * other.height < 0.5 * box.width * box.height]
-    bottom, right = min(box.bottom, scene.outline.size.height), min(box.right, scene.outline.size.width)
-    for across in (0.5, 0.03, 0.25, 0.75, 0.12):
-        for down in (0.5, 0.3, 0.7, 0.15, 0.9):
-            x, y = box.left + across * (right - box.left), box.top + down * (bottom - box.top)
-            if not any(covers(other, x, y, 6, 6) for other in kept):
-                return x, y
-    return None
-
-
-def covers(box: Region, x: float, y: float, around: int, above: int) -> bool:
-    """Return whether a point is in a box widened by `around` pixels at the sides and below, and by `above` pixels."""
-    return box.left - around <= x <= box.right + around and box.top - above <= y <= box.bottom + around
-
-
 def menu_button(now: Now, target: Target) -> Element | None:
     """Return the button of the front window's menu if the main menu is wanted; it may only be called "Menu"."""
     if not _MENU_BUTTON.fullmatch(target.name) or now.scene.menu_is_open:
@@ -460,9 +406,3 @@ def menu_button(now: Now, target: Target) -> Element | None:
         return None
     buttons = [one for one in now.scene.shown({"push button", "toggle button"}) if _MENU_BUTTON.fullmatch(one.name)]
     return buttons[0] if len(buttons) == 1 else None
-
-
-def area_named(now: Now, name: str) -> Element | None:
-    """Return the list, page or pane of that name."""
-    scrolled = (one for one in now.scene.elements if one.role in _SCROLLED)
-    return next((one for one in scrolled if fit_of(now.scene.text_of(one), name) >= WHOLE), None)

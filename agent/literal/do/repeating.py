@@ -14,8 +14,9 @@ from agent.core.changes import Change
 from agent.literal import goals
 from agent.literal.do.clicking import CLICKS
 from agent.literal.do.keyboard import REPORTED, UnseenError, field_with, give_focus, type_text
-from agent.literal.do.looking import Search, safe_spot
+from agent.literal.do.looking import Search
 from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, StuckError, agrees, until
+from agent.literal.do.wheel import safe_spot
 from agent.literal.do.windows import raise_window
 from agent.literal.find.effects import is_on, new_changes, state_of
 from agent.literal.find.finder import Found, without_twins

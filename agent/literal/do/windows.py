@@ -4,6 +4,7 @@ import re
 from functools import partial
 
 from agent.literal.do import clicking
+from agent.literal.do.known_places import page_named
 from agent.literal.do.looking import MOST_DOUBTS, Search, to_front
 from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, surely, until
 from agent.literal.find.effects import called
@@ -187,6 +188,8 @@ def open_it(now: Now, goal: Open) -> OrGoal:
     if step is None and running is not None and not goal.anew and not goal.inside:
         front = yield from raise_window(now, running)
         return Done(f"{name} is open: “{front.title}” is in front")
+    if step is None and goal.kind in ("", "application") and not _is_place(now, goal.inside):
+        raise StuckError(f"I know no “{goal.inside}” in which “{name}” could be opened: leave it out, or say it after.")
     spoken = f"{name} settings" if goal.kind == "settings" and "setting" not in name.casefold() else name
     attempt = yield step or Step.start(f"Open “{name}”.", spoken, main=True)
     if attempt.action == "open" and attempt.failure is not None:
@@ -210,6 +213,12 @@ def open_it(now: Now, goal: Open) -> OrGoal:
     if effects.altered or effects.came:
         return Done(f"I opened “{name}”, and nothing of that name is in front: {effects.words}", verified=False)
     raise StuckError(f"I started “{name}”, but no window appeared.")
+
+
+def _is_place(now: Now, name: str) -> bool:
+    """Return whether something can be opened in a place of that name; also True for no name."""
+    known = not name or name.casefold() in lexicon.programs() or page_named(now, name) is not None
+    return known or any(now.scene.named_window(one) is not None for one in now.names.of(name))
 
 
 def _came(now: Now, name: str, attempt: Move) -> Done | None:

@@ -36,7 +36,7 @@ from agent.literal.vocabulary.places import is_switch, known_thing
 Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
 _BUILDERS: Mapping[str, Builder] = vars(controls) | vars(files) | vars(keyboard) | vars(windows)
 
-_PLACE = re.compile(r"(?i)(?:in|inside|within|on|under) (?P<place>.+)")
+_PLACE = re.compile(r"(?i)(?:in|inside|within|on|under|from) (?P<place>.+)")
 #: No name continues in lower case after a comma: "Preferences, stay".
 _GOES_ON = re.compile(r"[A-Z]\w*, [a-z]")
 
@@ -275,7 +275,7 @@ def _check_names(goals: Sequence[Goal], quoted: Sequence[str]) -> None:
 
 def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
     """Split "in Z, do it" into the place and the rest. The rest is "" if it is in the next part."""
-    verb = re.compile(rf"(?i),? (?={lexicon.verbs()}(?![\w'’-]))")
+    verb = re.compile(rf",? (?=(?i:{lexicon.verbs()})(?![\w'’-])|{lexicon.later_verb().pattern})")
     for place_of_tab in (_TAB_IN, _ON_TAB_IN):
         text = place_of_tab.sub(r"\g<tab> of \g<window>", text)
     match = _PLACE.fullmatch(text)
@@ -332,7 +332,7 @@ def _through_paths(goals: Sequence[Goal], quoted: Sequence[str]) -> list[Goal]:
         if all(len(step) >= _LEAST_OF_A_STEP for step in (*way, name)):  # "Sort A > Z" is one name
             first_goal = goal if isinstance(goal, kinds.Click) else kinds.Click(target)
             through += [replace(first_goal, target=Target(step, inside=target.inside)) for step in way]
-            target = replace(target, name=name, whole="" if way else target.whole)
+            target = replace(target, name=name, whole=_ARROW.split(target.whole)[-1] if way else target.whole)
         through.append(with_target(goal, target))
     return through
 

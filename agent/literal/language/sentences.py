@@ -234,6 +234,9 @@ def _pieces(text: str) -> Iterator[str]:
             if kept and _is_next_label(kept, piece):
                 kept += f" then {piece}"
                 continue
+            if re.fullmatch("(?i)in (?:the )?[^,]{1,40}", kept) and re.match("(?i)on .+ (?:tab|page)", piece):
+                kept += f", {piece}"
+                continue
             if kept:
                 yield kept
             kept = piece
@@ -256,7 +259,10 @@ def _joints() -> re.Pattern[str]:
     return re.compile(
         rf"(?i)(?: ?[,.:!] ?(?:and )?(?:then )?| (?:and then|and|then|afterwards|after that),? )"
         rf"(?=(?:{courtesy},? ){{0,3}}(?:{place})?{lexicon.verbs()}(?![\w’'-]))"
-        rf"| and (?=on (?:the )?[^ ,.][^,.]{{0,30}} (?:tab|page),? {lexicon.verbs()}(?![\w’'-]))"
+        rf"|(?: ?, ?(?:and |then )?| and )(?=on (?:the )?[^ ,.][^,.]{{0,30}} (?:tab|page),? "
+        rf"{lexicon.verbs()}(?![\w’'-]))"
+        rf"|(?: ?, ?(?:and |then ){{0,2}}| and then | and | then )(?=(?:in|on|under|from|inside|within) "
+        rf"(?:(?:the|my) [^ ,.]|(?-i:[A-Z\x00]))[^,.]{{0,40}} {lexicon.verbs()} (?:the |on |off )?(?-i:[A-Z\x00]))"
         rf"|(?: ?, ?(?:and |then ){{0,2}}| and then | and | then )(?=(?:in|inside|within) (?:the )?[^ "
         rf",.][^,.]{{0,40}}, ?(?:{courtesy} )?{lexicon.verbs()}(?![\w’'-]))"
     )

@@ -61,6 +61,8 @@ def _open(part: Part, match: Groups) -> list[Goal]:
     found = re.fullmatch(r"(?P<what>.+) (?:with|using|in|inside|within|from) (?P<place>.+)", what, re.IGNORECASE)
     if found is not None and not _IN_FOLDER.search(what):
         what, place = found["what"], place_name(part, found["place"])
+    if re.search(rf"(?i)\s{lexicon.verbs()}\s+\S", place):  # "Mousepad, from the Edit menu choose Paste"
+        raise NotUnderstoodError(f"I do not understand what “in {place}” adds: say each step by itself.")
     if lexicon.programs_of_kind(place.casefold()) == lexicon.programs_of_kind("terminal") and "\x00" in what:
         raise FinalRefusalError(_NO_COMMANDS.format(part.shown(what)))
     if found := re.fullmatch(r"(?i)(?P<what>.+) (?:in|from) (?:the |my )?(?P<folder>.+?)(?: folder| directory)?", what):
