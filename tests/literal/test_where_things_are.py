@@ -9,6 +9,7 @@ from agent.core.geometry import Region
 from agent.literal.do.known_places import shows
 from agent.literal.do.now import Now
 from agent.literal.do.wheel import safe_spot
+from agent.literal.do.windows import raise_window
 from agent.literal.find.finder import Finder
 from agent.literal.find.scene import Scene
 from agent.literal.goals import PANELS, Target
@@ -126,3 +127,16 @@ def test_a_place_that_nothing_can_be_opened_in_is_said_before_anything_is_opened
     replies = follow(f"open mousepad in {place}", screen(windows=()))
     assert [reply.arguments["action"] for reply in replies] == ["terminate"]
     assert ending(replies[-1])[0] == "fail"
+
+
+def test_an_entry_is_opened_from_the_menu_that_is_a_button():
+    button = element("push button", "Main Menu", x=600, y=110)
+    replies = follow("open mousepad, open Preferences from the main menu", screen(windows=()), screen(button))
+    assert (650, 120) in points(replies)
+
+
+def test_a_window_whose_title_changed_is_known_by_its_application_and_box():
+    before = replace(WINDOW, title="New Document (Draft)")
+    with pytest.raises(StopIteration) as end:
+        next(raise_window(Now(Scene(outline())), before))
+    assert end.value.value == WINDOW

@@ -73,6 +73,7 @@ def click(now: Now, goal: Click) -> OrGoal:
         if action == "click" and (button := menu_button(now, target)) is not None:
             return button
         menu = now.finder.best(Target(target.inside), _MENUS) if target.inside and not opened_menu else None
+        menu = menu or (menu_button(now, Target(target.inside)) if not opened_menu else None)
         in_window = menu is not None and now.scene.front is not None and now.scene.in_front(menu)
         if menu is not None and in_window and menu.role in _MENUS:  # no panel's button for a window
             opened_menu = True

@@ -5,7 +5,7 @@ from functools import partial
 
 from agent.literal.do import clicking
 from agent.literal.do.known_places import page_named
-from agent.literal.do.looking import MOST_DOUBTS, Search, to_front
+from agent.literal.do.looking import MOST_DOUBTS, Search, menu_button, to_front
 from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, surely, until
 from agent.literal.find.effects import called
 from agent.literal.find.finder import WHOLE, fit_of
@@ -143,6 +143,8 @@ def raise_window(now: Now, window: ShownWindow) -> Steps[ShownWindow]:
     """Bring this window to the front."""
     for attempt in range(max(3, len(now.scene.windows) + 1)):
         same = [one for one in now.scene.windows if _key(one) == _key(window)]
+        # Its title may have changed: the file in it was saved.
+        same = same or [one for one in now.scene.windows if (one.app, one.box) == (window.app, window.box)]
         if not same:
             raise StuckError(f"The window “{window.title}” is not there any more.")
         shown = next((one for one in same if one.box == window.box), same[0])
@@ -175,6 +177,8 @@ def open_it(now: Now, goal: Open) -> OrGoal:
     name = goal.name
     menu = _SUBMENU.sub("", goal.inside) if not goal.kind else ""
     found = now.finder.best(Target(menu), {"menu"}) if menu else None
+    if menu_button(now, Target(goal.inside)) is not None:
+        return (yield from clicking.click(now, Click(Target(name, inside=goal.inside))))
     if found is not None and now.scene.in_front(found):
         return (yield from clicking.click(now, Click(Target(name, inside=menu))))
     step = _in_open_menu(now, goal) or (yield from _visible_in_front(now, goal))

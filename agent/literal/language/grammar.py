@@ -296,6 +296,8 @@ def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
     for goal in goals:
         match goal:
             case kinds.Open() | kinds.Scroll():
+                if goal.inside.endswith(" menu") and first and not placed and place.casefold() in lexicon.programs():
+                    placed.append(kinds.Open(place))  # "In Files, open Preferences from the main menu"
                 placed.append(replace(goal, inside=goal.inside or place))
             case kinds.MakeFolder() | kinds.Rename() | kinds.Trash():
                 is_manager = place.casefold() in applications["file_managers"]

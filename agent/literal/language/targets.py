@@ -154,6 +154,8 @@ def place_name(part: Part, text: str) -> str:
         return ""
     if bare.casefold() in lexicon.applications():
         return part.shown(bare)
+    if _MAIN_MENU.fullmatch(bare):
+        return part.shown(bare)
     if _SIDE.fullmatch(bare):
         return "sidebar"
     if _PANEL.fullmatch(bare):

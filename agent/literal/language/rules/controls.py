@@ -22,6 +22,8 @@ _TEXT_FIELDS = re.compile(
 )
 #: Words of another switch's state in a name.
 _STATE = re.compile(r"^(?:on|off|>) |(?<!turn)(?<!turns)(?<!turned)(?<!switch)(?<!log)(?<!sign) (?:on|off)(?: and)?$")
+#: An end of a slider, as a place.
+_END = re.compile(r"(?i)the (?P<far>far |very )?(?P<end>right|left|top|bottom)(?: end)?")
 #: What a comparative means of a thing with several measures: the pointer has a size and a speed.
 _WAYS = {"speed": ("faster", "quicker", "slower"), "size": ("bigger", "larger", "smaller")}
 #: Things that no single setting makes faster or better.
@@ -151,6 +153,11 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     if found := re.fullmatch(r"(?i)(?P<value>\x00\d+\x00|[^\x00]+) (?:in|under|on(?= the )) (?P<place>.+)", value):
         value, inside = found["value"], place_name(part, found["place"])
     shown, is_quoted = part.shown(value), "\x00" in value
+    if (end := _END.fullmatch(shown)) and re.match(r"move|put|drag|slide", match["verb"], re.IGNORECASE):
+        what = match["what"].removesuffix(" all the way")
+        slider = read_target(part, what)
+        if slider.role == "slider" and (what != match["what"] or end["far"]):
+            return [SetValue(slider, 100.0 if end["end"].casefold() in ("right", "top") else 0.0, "%")]
     control = re.sub(r"^(?:the )?value of |(?<=\w) from [^,]+$", "", match["what"], flags=re.IGNORECASE)
     target = read_target(part, control)
     stripped = control != match["what"] and " from " in match["what"]
