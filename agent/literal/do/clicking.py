@@ -10,7 +10,7 @@ from itertools import chain
 
 from agent.literal.do.folders import enter_folder
 from agent.literal.do.known_places import in_its_window, known_place, page_named, settings_of, shows, targets_of
-from agent.literal.do.looking import Search, at_once, look, menu_button
+from agent.literal.do.looking import Search, at_once, is_main_menu, look, menu_button
 from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.do.wheel import covers, moved
@@ -68,7 +68,9 @@ def click(now: Now, goal: Click) -> OrGoal:
             if now.finder.best(control, COMBOS) is not None:
                 return Choose(target.name, control)
         page = (yield from now.the(target, _PAGES)) if goal.or_open else None
-        if found := page or (yield from now.the(target, CLICKABLE | TEXTS | {"image", "panel"})):
+        in_menu = now.scene.menu_is_open and is_main_menu(target.inside)  # whatever its button is called
+        wanted = replace(target, inside="", whole="") if in_menu else target
+        if found := page or (yield from now.the(wanted, CLICKABLE | TEXTS | {"image", "panel"})):
             return found
         if action == "click" and (button := menu_button(now, target)) is not None:
             return button

@@ -271,7 +271,9 @@ class Search:
     def _to_what_it_is_in(self) -> Step | None:
         """Return a step to the window, application, page or tab that the person named."""
         now, name = self._now, self.target.inside
-        if not name or name.casefold() in AREAS or page_named(now, name) is not None or name in self._gone:
+        if not name or name.casefold() in AREAS or is_main_menu(name) or name in self._gone:
+            return None
+        if page_named(now, name) is not None:
             return None
         window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
         if window is not None:
@@ -396,13 +398,20 @@ def to_front(now: Now, window: ShownWindow, *, main: bool = False, by_keys: bool
     return Step.press(words, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", main=main)
 
 
+def is_main_menu(name: str) -> bool:
+    """Return whether a name means the button of an application's menu."""
+    return _MENU_BUTTON.fullmatch(name) is not None
+
+
 def menu_button(now: Now, target: Target) -> Element | None:
     """Return the button of the front window's menu if the main menu is wanted; it may only be called "Menu"."""
-    if not _MENU_BUTTON.fullmatch(target.name) or now.scene.menu_is_open:
+    if not is_main_menu(target.name) or now.scene.menu_is_open:
         return None
     front = now.scene.front
     windows = [found for one in now.names.of(target.inside) if (found := now.scene.named_window(one))]
     if front is None or (target.inside and front not in windows):
         return None
     buttons = [one for one in now.scene.shown({"push button", "toggle button"}) if _MENU_BUTTON.fullmatch(one.name)]
+    if len(buttons) > 1:
+        buttons = [one for one in buttons if re.match("(?i)main|primary", one.name)]
     return buttons[0] if len(buttons) == 1 else None

@@ -5,7 +5,7 @@ from functools import partial
 
 from agent.literal.do import clicking
 from agent.literal.do.known_places import page_named
-from agent.literal.do.looking import MOST_DOUBTS, Search, menu_button, to_front
+from agent.literal.do.looking import MOST_DOUBTS, Search, is_main_menu, to_front
 from agent.literal.do.now import Already, Done, Move, Now, OrGoal, Pursuit, Step, Steps, StuckError, surely, until
 from agent.literal.find.effects import called
 from agent.literal.find.finder import WHOLE, fit_of
@@ -177,7 +177,7 @@ def open_it(now: Now, goal: Open) -> OrGoal:
     name = goal.name
     menu = _SUBMENU.sub("", goal.inside) if not goal.kind else ""
     found = now.finder.best(Target(menu), {"menu"}) if menu else None
-    if menu_button(now, Target(goal.inside)) is not None:
+    if is_main_menu(goal.inside):
         return (yield from clicking.click(now, Click(Target(name, inside=goal.inside))))
     if found is not None and now.scene.in_front(found):
         return (yield from clicking.click(now, Click(Target(name, inside=menu))))

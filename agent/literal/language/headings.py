@@ -66,7 +66,7 @@ _SAYS = re.compile(r"\b(?:is|are|was|were|has|have|does|do|did|not|there|I)\b")
 _UNSURE = re.compile(
     r"(?:Close|Trash|Delete|Remove|Erase|Move(?! [^,.]+ to \d)|Minimi[sz]e|Maximi[sz]e|Hide|Open)\b"
     r"|(?i:(?:please |now )?"
-    r"(?:delete|remove|trash|throw|erase|get rid|(?:drag|move)(?! [^,.]+ to \d)|rename|copy|put|create"
+    r"(?:delete|remove|trash|throw|erase|get rid|(?:drag|move)(?! [^,.]+ to (?:\d|the (?:right|left)))|rename|copy|put|create"
     r"|make (?:a|an|me)) )"
 )
 #: How a clause begins that is no name on the screen.
