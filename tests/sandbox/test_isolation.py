@@ -350,7 +350,10 @@ def test_a_linux_that_shares_sockets_without_a_file_is_told_of(monkeypatch):
 def test_a_program_inside_is_known_outside_by_another_number():
     sandbox = start()
     try:
-        number = host_pid(sandbox.start("sleep", "1234").pid, sandbox.environ)
+        inside, end = sandbox.start("sleep", "1234").pid, time.monotonic() + 10
+        while (number := host_pid(inside, sandbox.environ)) == inside:  # not yet executed: it has no mark
+            assert time.monotonic() < end
+            time.sleep(0.02)
         assert Path(f"/proc/{number}/cmdline").read_bytes() == b"sleep\x001234\x00"
         assert age(sandbox.environ) < 60  # of its bus, which tells its own number too
     finally:

@@ -66,8 +66,8 @@ _SAYS = re.compile(r"\b(?:is|are|was|were|has|have|does|do|did|not|there|I)\b")
 _UNSURE = re.compile(
     r"(?:Close|Trash|Delete|Remove|Erase|Move(?! [^,.]+ to \d)|Minimi[sz]e|Maximi[sz]e|Hide|Open)\b"
     r"|(?i:(?:please |now )?"
-    r"(?:delete|remove|trash|throw|erase|get rid|(?:drag|move)(?! [^,.]+ to (?:\d|the (?:right|left)))|rename|copy|put|create"
-    r"|make (?:a|an|me)) )"
+    r"(?:delete|remove|trash|throw|erase|get rid|(?:drag|move)(?! [^,.]+ to (?:\d|the (?:right|left)))|rename|copy|put"
+    r"|create|make (?:a|an|me)) )"
 )
 #: How a clause begins that is no name on the screen.
 _CLAUSE = re.compile(r"(?:I|You|We|He|She|They|It|That|This|There|The|If|Only|Not?|Never|Do|Don)\b")
