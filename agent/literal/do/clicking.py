@@ -74,10 +74,7 @@ def click(now: Now, goal: Click) -> OrGoal:
             return found
         if action == "click" and (button := menu_button(now, target)) is not None:
             return button
-        menu = now.finder.best(Target(target.inside), _MENUS) if target.inside and not opened_menu else None
-        menu = menu or (menu_button(now, Target(target.inside)) if not opened_menu else None)
-        in_window = menu is not None and now.scene.front is not None and now.scene.in_front(menu)
-        if menu is not None and in_window and menu.role in _MENUS:  # no panel's button for a window
+        if not opened_menu and (menu := _menu_of(now, target.inside)) is not None:
             opened_menu = True
             yield now.click(f"Open “{target.inside}”.", menu, main=False)
             return (yield from find())
@@ -111,6 +108,13 @@ def click(now: Now, goal: Click) -> OrGoal:
         if attempt.failure is None or attempt.action != "open":
             done = yield from came_of(now, goal, attempt)
             return replace(done, on_the_way=to_a_page and not done.verified)
+
+
+def _menu_of(now: Now, name: str) -> Element | None:
+    """Return the menu of that name in the front window, or its button."""
+    menu = (now.finder.best(Target(name), _MENUS) if name else None) or menu_button(now, Target(name))
+    in_window = menu is not None and now.scene.front is not None and now.scene.in_front(menu)  # not on a panel
+    return menu if menu is not None and in_window and menu.role in _MENUS else None
 
 
 def go_to(now: Now, page: Place) -> Pursuit:
