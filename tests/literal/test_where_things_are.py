@@ -7,7 +7,7 @@ import pytest
 
 from agent.core.geometry import Region
 from agent.literal.do.known_places import shows
-from agent.literal.do.now import Now
+from agent.literal.do.now import Now, StuckError
 from agent.literal.do.wheel import safe_spot
 from agent.literal.do.windows import raise_window
 from agent.literal.find.finder import Finder
@@ -140,3 +140,13 @@ def test_a_window_whose_title_changed_is_known_by_its_application_and_box():
     with pytest.raises(StopIteration) as end:
         next(raise_window(Now(Scene(outline())), before))
     assert end.value.value == WINDOW
+
+
+def test_a_window_that_is_gone_is_not_taken_for_another_of_its_application():
+    front, behind = replace(WINDOW, title="b.txt"), replace(WINDOW, title="a.txt", active=False)
+    now = Now(Scene(outline(windows=(front, behind))))
+    steps = raise_window(now, behind)
+    next(steps)
+    now.scene = Scene(outline(windows=(front,)))
+    with pytest.raises(StuckError):
+        steps.send(None)

@@ -7,13 +7,12 @@ from agent.core.roles import role_group
 from agent.literal.do.now import Move, Now
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import WHOLE, fit_of
-from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene
+from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, ROWS, Scene
 from agent.screen.outline import Element
 
 SCROLLED = role_group("what scrolls")
 #: Roles whose value the wheel would change.
 _NO_WHEEL = AMOUNTS | COMBOS | {"scroll bar", "page tab list", "page tab"}
-_ROWS = role_group("rows of a list")
 
 
 def moved(now: Now, move: Move) -> bool:
@@ -50,7 +49,7 @@ def _safe_spot_in(scene: Scene, box: Region, inside: Sequence[Element]) -> tuple
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
     # A slider of GTK 4 takes the wheel beyond the box that it reports: keep off its row.
     sliders = [one.box.middle for one in inside if one.role == "slider"]
-    kept += [one.box for one in inside if one.role in _ROWS and any(map(one.box.contains, sliders))]
+    kept += [one.box for one in inside if one.role in ROWS and any(map(one.box.contains, sliders))]
     kept = [other for other in kept if other.width * other.height < 0.5 * box.width * box.height]
     bottom, right = min(box.bottom, scene.outline.size.height), min(box.right, scene.outline.size.width)
     for across in (0.5, 0.03, 0.25, 0.75, 0.12):

@@ -141,10 +141,12 @@ def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool =
 
 def raise_window(now: Now, window: ShownWindow) -> Steps[ShownWindow]:
     """Bring this window to the front."""
+    count = len([one for one in now.scene.windows if one.app == window.app])
     for attempt in range(max(3, len(now.scene.windows) + 1)):
         same = [one for one in now.scene.windows if _key(one) == _key(window)]
-        # Its title may have changed: the file in it was saved.
-        same = same or [one for one in now.scene.windows if (one.app, one.box) == (window.app, window.box)]
+        of_app = [one for one in now.scene.windows if one.app == window.app]
+        if not same and len(of_app) == count:  # none is gone, so its title changed: the file in it was saved
+            same = [one for one in of_app if one.box == window.box]
         if not same:
             raise StuckError(f"The window “{window.title}” is not there any more.")
         shown = next((one for one in same if one.box == window.box), same[0])

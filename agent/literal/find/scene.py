@@ -25,7 +25,7 @@ CLICKABLE = SWITCHES | AMOUNTS | FIELDS | COMBOS | CHOICES | MENU_ITEMS | BUTTON
 #: Roles of plain text.
 TEXTS = role_group("plain texts")
 #: Roles of rows in a list, which contain other elements.
-_ROWS = role_group("rows of a list")
+ROWS = role_group("rows of a list")
 #: Words in the names of applications that only name their desktop.
 _OF_DESKTOPS = frozenset({"xfce", "xfce4", "gnome", "mate", "kde", "org", "settings"})
 #: Largest distance of a label from its control, in heights of the label.
@@ -157,14 +157,14 @@ class Scene:
         """Return the nearest text in the same row, preferably on the left; "" for none."""
         best: tuple[float, str] | None = None
         beside = self._labelling if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
-        rows = element.role in _ROWS and next((up for up in self.parents(element) if up.role not in _ROWS), None)
+        rows = element.role in ROWS and next((up for up in self.parents(element) if up.role not in ROWS), None)
         for text in beside:
             if rows and not rows.box.contains(text.box.middle):
                 continue  # text in the pane beside a list does not name a row of the list
             in_one = not text.window or not element.window or (text.window, text.app) == (element.window, element.app)
             if not in_one or not same_row(text.box, element.box):
                 continue
-            if element.role in _ROWS and element.box.contains(text.box.middle):
+            if element.role in ROWS and element.box.contains(text.box.middle):
                 continue  # one of several texts inside the row, none of which is its name
             gap = gap_between(text.box, element.box)
             cost = gap if text.box.left < element.box.left else gap + 40

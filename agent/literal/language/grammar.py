@@ -92,7 +92,8 @@ def _split_later(piece: str, quoted: list[str]) -> list[str]:
     """Split a part before a verb that is often a word of a name, if both sides are understood by themselves."""
     for joint in _later_joint().finditer(piece):
         before, after = piece[: joint.start()], piece[joint.end() :]
-        if _is_understood(before, quoted, _FREE) and _is_understood(after, quoted):
+        first = _goals_of(before, quoted)
+        if first and not any(isinstance(goal, _FREE) for goal in first) and _goals_of(after, quoted):
             return [before, *_split_later(after, quoted)]
     return [piece]
 
@@ -102,19 +103,19 @@ def _later_joint() -> re.Pattern[str]:
     return re.compile(rf"(?:, (?:and |then )*| and (?:then )?| then )(?={lexicon.later_verb().pattern})")
 
 
-def _is_understood(text: str, quoted: Sequence[str] | None = None, without: tuple[type, ...] = ()) -> bool:
-    """Return whether a text is understood; with `quoted`, a part of an instruction with these quotations.
-
-    Goals of the kinds `without` do not count.
-    """
+def _is_understood(text: str) -> bool:
     try:
-        if quoted is None:
-            return bool(_read(text))
-        reader = _Reader([*quoted])
-        reader.read(text, last=True)
+        return bool(_read(text))
     except NotUnderstoodError:
         return False
-    return not any(isinstance(goal, without) for goal in reader.goals)
+
+
+def _goals_of(part: str, quoted: Sequence[str]) -> list[Goal]:
+    """Return the goals of one part of an instruction by itself; none if it is not understood."""
+    reader = _Reader([*quoted])
+    with suppress(NotUnderstoodError):
+        reader.read(part, last=True)
+    return reader.goals
 
 
 class _Reader:

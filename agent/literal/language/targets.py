@@ -54,7 +54,7 @@ _IF = re.compile(r"(?i)\b(?:if|unless|until|whenever|while|when) (?=it|the|this|
 _PREFERENCES = re.compile(r"(?i) (?:preferences|settings|options)(?:$| of )")
 #: Names of the sidebar, as in file managers.
 _SIDE = re.compile(r"(?i)(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)")
-_PANEL = re.compile(r"(?:top|bottom) panel|dock|task ?bar|top bar")
+_DOCKS = re.compile(r"(?:top|bottom) panel|dock|task ?bar|top bar")
 _WINDOW = re.compile(r"(?i)(?:window|dialog|dialogue|application|app|program|screen|here|page)$")
 _POINTS = re.compile(r"(?:.* )?(?:over )?(?:here|there)|thing")
 _HERE = frozenset(
@@ -158,7 +158,7 @@ def place_name(part: Part, text: str) -> str:
         return part.shown(bare)
     if _SIDE.fullmatch(bare):
         return "sidebar"
-    if _PANEL.fullmatch(bare):
+    if _DOCKS.fullmatch(bare):
         return PANELS
     if match := re.fullmatch(rf"{_place_words()} {_CALLED}?(?P<name>\x00\d+\x00)", bare, re.IGNORECASE):
         return part.shown(match["name"])
