@@ -281,6 +281,37 @@ def test_a_slider_is_brought_to_the_very_number():
     assert "500" in last.arguments["text"]
 
 
+@pytest.mark.parametrize("reads", [24, 25])
+def test_a_slider_between_two_numbers_is_where_its_setting_is(reads):
+    engine, moves, held, changes = Engine(), [], 10.0, ()
+    for _ in range(20):
+        now = screen(element("slider", "Edge", value=f"{held:g}", limits=(1.0, 100.0), w=200), changes=changes)
+        reply = engine.reply(talk(f"set Edge to {reads}", now, *moves))
+        call = reply.arguments
+        if call["action"] == "terminate":
+            break
+        moves.append(taken(reply, now))
+        held = 24.76 if call["action"] == "click" else held + {"right": 1, "left": -1}.get(call.get("keys"), 0)
+        changes = [setting("xfwm4 /wrap_resistance", "10", str(int(held)))]
+    assert (ending(reply), int(held)) == (("success", True), reads)
+
+
+def test_a_choice_about_which_a_question_is_open_is_not_made():
+    asks = ShownWindow("", WINDOW.app, Region(100, 300, 400, 120), active=True, dialog=True)
+    question = [
+        element("label", "Would you like to arrange all icons?", window="", app=WINDOW.app, x=110, y=310),
+        *(element("push button", name, window="", app=WINDOW.app, x=110, y=380) for name in ("Cancel", "Arrange")),
+    ]
+    box, chosen = (element("combo box", name, value=name, w=200) for name in ("Left", "Right"))
+    label = element("label", "Order", x=100)
+    shut, opened = screen(label, box), screen(label, box, element("menu item", "Right", y=240))
+    done, open_question = screen(label, chosen), screen(label, chosen, *question, windows=(asks, BACK))
+    assert end_of("choose Right in Order", shut, opened, done) == ("success", True)
+    last = follow("choose Right in Order", shut, opened, open_question)[-1]
+    assert ending(last) == ("success", False)
+    assert "Would you like to arrange all icons?” waits for an answer" in last.arguments["text"]
+
+
 def test_a_slider_whose_steps_pass_the_number_is_not_done_and_goes_back():
     amount = Amount(489, "slider")
     last = run("set Time to 500", amount, by_keys(10, 499))[-1]

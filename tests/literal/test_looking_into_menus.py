@@ -202,3 +202,12 @@ def test_a_window_that_is_covered_is_brought_to_the_front_for_what_the_tables_ha
     covered = screen(button, page, windows=(front, tweaks), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
     replies = follow("enable Raise windows while cycling", covered, covered)
     assert replies[0].arguments["coordinate"] == [350, 14]
+
+
+@pytest.mark.parametrize(
+    ("told", "fits"),
+    [("New tab (Ctrl+T)", True), ("New tab (F9)", True), ("New tab [Escape]", True), ("New tab (2)", False),
+     ("New tab (T)", False), ("New tab (in the background)", False)],
+)  # fmt: skip
+def test_the_keys_behind_a_name_are_no_part_of_it(told, fits):
+    assert (fit_of(told, "New tab") >= WHOLE) is fits

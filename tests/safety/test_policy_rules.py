@@ -342,7 +342,8 @@ def test_every_shipped_pattern_finds_something_of_what_it_is_for() -> None:
                "Play", "Run chunks in console", "Reload", "Sleep", "Makefile", "ごみ箱", "Retry", "Open file",
                "Open xdg-open", "Open Link", "Open", "Paste", "Terminal", "↑", "mass removal",
                "Tuesday 14:30", "3 pm", "Donate 25 €", "Show code", "Passwort anzeigen", "Answer", "Nein",
-               "Present", "Deny", "Join now", "Archive"]  # fmt: skip
+               "Present", "Deny", "Join now", "Archive", "Reject all", "Voice channel", "Yes",
+               "salon vocal", "語音频道 语音频道", "tout refuser", "全部拒绝"]  # fmt: skip
     for one in SHIPPED.rules:
         for pattern in one.words:
             hits = [sample for sample in samples if re.search(pattern.pattern, sample, re.IGNORECASE)]

@@ -118,7 +118,7 @@ class _Amount:
             if changed is not None and changed.after == f"{self._wanted:g}":
                 raise _ReachedError(Done(str(changed)))
             raise StuckError(f"{self._words} is not visible any more.")
-        self._held = held = number_of(control)
+        self._held = held = self._kept(number_of(control))
         if self._wanted is None:
             amount = _amount(goal, control, self._place, now)
             self._wanted = _wanted(goal, amount, control, held or 0.0, self._place)
@@ -152,6 +152,16 @@ class _Amount:
         """Return how the place's setting changed since the first move."""
         changes = settings_of(self._now, self._place, self._move) if self._move is not None else iter(())
         return next((change for change, _ in changes), None)
+
+    def _kept(self, held: float | None) -> float | None:
+        """Return the number in force: a slider between two numbers may be kept as the whole number below it."""
+        if held is None or held.is_integer() or self._move is None or self.first is None:
+            return held
+        for change in self._now.changed_since(self._move, "setting"):
+            before, after = _numbers(change)
+            if after is not None and after == int(held) and before == int(self.first):
+                return after
+        return held
 
     def _enter(self, control: Element, wanted: float) -> Pursuit:
         """Type the number into its field, and leave the field to apply it."""
@@ -248,9 +258,8 @@ def set_value(now: Now, goal: SetValue) -> OrGoal:
 
 def _check(goal: SetValue, first: float | None, wanted: float, changed: Change) -> None:
     """Raise StuckError if the setting went the other way than "bigger" or "smaller" says, or took another number."""
-    try:
-        before, after = float(changed.before or ""), float(changed.after or "")
-    except ValueError:  # it was not set before
+    before, after = _numbers(changed)
+    if before is None or after is None:  # it was not set before
         return
     words = describe_target(goal.target)
     if goal.direction and (after - before) * (1 if goal.direction == "up" else -1) < 0:
@@ -259,6 +268,17 @@ def _check(goal: SetValue, first: float | None, wanted: float, changed: Change) 
         return
     if before == first and before.is_integer() and after == int(wanted) != wanted:
         raise StuckError(f"{words} takes whole numbers, not {wanted:g}.")
+
+
+def _numbers(change: Change) -> tuple[float | None, float | None]:
+    """Return the numbers before and after a change; None for what is none."""
+
+    def number(text: str | None) -> float | None:
+        with suppress(ValueError):
+            return float(text or "")
+        return None
+
+    return number(change.before), number(change.after)
 
 
 def _as_choice(now: Now, goal: SetValue, place: Place | None) -> Choose | None:

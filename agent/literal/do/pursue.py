@@ -38,6 +38,8 @@ _PURSUED: dict[type, Callable[[Now, Any], OrGoal]] = {
 }
 #: Goals that read the control before each step, so that beginning anew does nothing twice.
 _CONTROLS = (Click, Toggle, Choose, SetValue)
+#: Goals that are reached only once no question about them is open.
+_SETTINGS = (Toggle, Choose, SetValue)
 
 
 def pursue(now: Now, goal: Goal) -> Pursuit:
@@ -46,9 +48,12 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
     place = None if target is None or target.here else known_place(now, target)
     if place is not None and place.path[:1] == ("Preferences",) and windows.preferences_of(now, place.app) is None:
         yield from pursue(now, Open(place.app, "settings"))  # a menu item opens its window
+    begun = len(now.moves)
     end: Done | Goal = goal
     while not isinstance(end, Done):
         end = yield from (_resumed(now, end) if isinstance(end, _CONTROLS) else _steps(now, end))
+    if isinstance(goal, _SETTINGS) and (asked := windows.question_since(now, begun)):
+        return Done(f"{end.words}; “{asked}” waits for an answer", verified=False, on_the_way=True)
     return end
 
 

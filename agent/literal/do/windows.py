@@ -183,8 +183,11 @@ def open_it(now: Now, goal: Open) -> OrGoal:
         return (yield from clicking.click(now, Click(Target(name, inside=goal.inside))))
     if found is not None and now.scene.in_front(found):
         return (yield from clicking.click(now, Click(Target(name, inside=menu))))
-    step = _in_open_menu(now, goal) or (yield from _visible_in_front(now, goal))
     running = now.scene.window_of_program(name)
+    step = _in_open_menu(now, goal)
+    own_window = goal.kind == "settings" and running is not None and running is now.scene.front  # it may show its name
+    if step is None and not own_window:
+        step = yield from _visible_in_front(now, goal)
     if goal.kind == "settings" and (shown := preferences_of(now, name)) is not None:
         return Done(f"“{(yield from raise_window(now, shown)).title}” is in front")
     its_own = goal.kind == "settings" and (running is not None or name.casefold() in lexicon.applications())
@@ -249,6 +252,16 @@ def _message(now: Now, window: ShownWindow) -> str:
     texts = [one.name for one in inside if one.role == "label" and one.name]
     alone = not window.title and [one.role for one in inside].count("push button") == 1
     return " ".join(texts) if alone else ""
+
+
+def question_since(now: Now, begun: int) -> str:
+    """Return the text of a dialog that a program shows since the move with the index `begun`; "" for none."""
+    window = _new_window(now, now.moves[begun]) if begun < len(now.moves) else None
+    if window is None or not window.dialog:
+        return ""
+    inside = [one for one in now.scene.elements if one.app == window.app and now.scene.in_window(one, window)]
+    text = next((one.name for one in inside if one.role == "label" and one.name), window.title)
+    return text if [one.role for one in inside].count("push button") > 1 else ""
 
 
 def _new_window(now: Now, attempt: Move) -> ShownWindow | None:

@@ -61,6 +61,10 @@ class Found:
     fit: float
 
 
+#: Keys behind a name: "New tab (Ctrl+T)", "Hide the Sidebar (F9)", "Clear Display [Escape]".
+_KEYS = re.compile(r"(?i) [(\[](?:(?:(?:ctrl|strg|alt|shift|super) ?\+ ?)+\S+|f\d{1,2}|esc(?:ape)?|del(?:ete)?)[)\]]$")
+
+
 def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
     """Return how well a name fits a wanted name, 0 to 1. `read`: it comes from OCR, so a letter may be wrong."""
     if not text.strip() or not wanted.strip():
@@ -74,7 +78,7 @@ def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
         return 1.0 if text.strip() == wanted.strip() else 0.99
     shown = text.strip()
     is_cut = shown.endswith("…") and len(shown) >= _CUT and len(have) <= len(want)
-    if plain(shown.split("\n")[0]) == want or (is_cut and want.startswith(plain(shown[:-1]))):
+    if plain(_KEYS.sub("", shown.split("\n")[0])) == want or (is_cut and want.startswith(plain(shown[:-1]))):
         return 0.96
     if _bare(have) and _bare(have) == _bare(want):
         return 0.95

@@ -149,19 +149,22 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     first, joint, rest = match["value"].partition(" and ")
     if joint and amount_of(part.shown(first)) is not None:
         raise NotUnderstoodError(f"I do not understand what “and {part.shown(rest)}” adds: say it by itself.")
-    value, inside = match["value"], ""
+    what, value, inside = match["what"], match["value"], ""
+    # "set Timeout to show the panel to 5": the number stands last
+    later = re.fullmatch(r"(?i)(?P<what>[^\x00]+) to (?P<value>[^\x00]+)", value)
+    if later and amount_of(later["value"]) is not None and amount_of(later["what"]) is None:
+        what, value = f"{what} to {later['what']}", later["value"]
     if found := re.fullmatch(r"(?i)(?P<value>\x00\d+\x00|[^\x00]+) (?:in|under|on(?= the )) (?P<place>.+)", value):
         value, inside = found["value"], place_name(part, found["place"])
     shown, is_quoted = part.shown(value), "\x00" in value
     if (end := _END.fullmatch(shown)) and re.match(r"move|put|drag|slide", match["verb"], re.IGNORECASE):
-        what = match["what"].removesuffix(" all the way")
-        slider = read_target(part, what)
-        if slider.role == "slider" and (what != match["what"] or end["far"]):
+        slider = read_target(part, what.removesuffix(" all the way"))
+        if slider.role == "slider" and (what.endswith(" all the way") or end["far"]):
             return [SetValue(slider, 100.0 if end["end"].casefold() in ("right", "top") else 0.0, "%")]
-    control = re.sub(r"^(?:the )?value of |(?<=\w) from [^,]+$", "", match["what"], flags=re.IGNORECASE)
+    control = re.sub(r"^(?:the )?value of |(?<=\w) from [^,]+$", "", what, flags=re.IGNORECASE)
     target = read_target(part, control)
-    stripped = control != match["what"] and " from " in match["what"]
-    whole = target.whole or (part.shown(match["what"]) if stripped else "")  # "spacing from Top Edge" may be its name
+    stripped = control != what and " from " in what
+    whole = target.whole or (part.shown(what) if stripped else "")  # "spacing from Top Edge" may be its name
     target = replace(target, inside=target.inside or inside, whole=whole)
     _check_sign(shown if shown.startswith("+") else "")
     if (amount := amount_of(shown)) is not None and not (shown.isalpha() and is_choice(target.name)):

@@ -102,6 +102,8 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     known = shown.casefold() in lexicon.programs()
     if _GENERIC.fullmatch(bare) and (bare != text or not (known or shown[0].isupper())):
         raise NotUnderstoodError(f"I do not understand which “{shown}” to open: name it.")
+    if re.fullmatch("(?i:preferences)|settings|options", shown) and not place and _is_application(part):
+        return Open(part.it, "settings")  # "open Mousepad, then open the preferences"
     if known:
         return Open(shown, inside=place, anew=anew)
     if (match := _KIND_OF_FILE.fullmatch(bare)) and _FILE_NAME.fullmatch(part.shown(match["name"])):
@@ -119,6 +121,12 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     if part.quotation(bare) is None and _COMMAND.search(shown):
         raise FinalRefusalError(_NO_COMMANDS.format(shown))
     return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place, anew)
+
+
+def _is_application(part: Part) -> bool:
+    """Return whether the last opened thing is an application, and not one for the desktop's settings."""
+    known = part.it_is_open and part.it.casefold() in lexicon.applications()
+    return known and not re.search("(?i)settings|preferences|control", part.it)
 
 
 def _page(shown: str, *, by_browser: bool) -> str:
