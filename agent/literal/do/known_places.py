@@ -47,8 +47,9 @@ def _is_on_page(now: Now, target: Target) -> bool:
 def is_in(now: Now, place: Place, name: str) -> bool:
     """Return whether a place is in the window, application, page or tab of that name."""
     around = (place.app, place.window, *place.path)
-    programs = {letters_of(place.app), letters_of(place.desktop_file.rpartition(".")[2])}  # Files is Nautilus
-    if programs.intersection(programs_of_kind(name.casefold())):  # "the text editor"
+    names = (place.app, place.desktop_file.rpartition(".")[2])  # Files is Nautilus
+    programs = {letters_of(one).removesuffix("settings") for one in names} - {""}  # its settings may be a program, too
+    if programs.intersection((*programs_of_kind(name.casefold()), letters_of(name))):  # "the text editor", "Thunar"
         return True
     return any(fit_of(one, name) >= WHOLE or is_same_page(one, name) for label in around for one in now.names.of(label))
 

@@ -200,7 +200,9 @@ class Search:
     def _to_its_place(self) -> Step | None:
         """Return a step to the application, page and row in the tables."""
         now, target, place = self._now, self.target, self._place
-        if place is None or (target.inside and page_named(now, target.inside) is None):
+        if place is None:
+            return None
+        if target.inside and page_named(now, target.inside) is None and not self._has_own_settings():
             return None
         window = next((found for name in now.names.of_window(place) if (found := now.scene.named_window(name))), None)
         program = place.desktop_file or place.app
@@ -210,6 +212,13 @@ class Search:
         if program and not now.opened(program) and not shown:
             return self._go(Step.start(f"{describe_target(target)} is in {place.app}: open it.", program), program)
         return self._walk(place.path)
+
+    def _has_own_settings(self) -> bool:
+        """Return whether the program that the person named keeps the target in a program for its settings."""
+        place, inside = self._place, self.target.inside
+        return bool(
+            place is not None and inside and place.app.endswith(" Settings") and is_in(self._now, place, inside)
+        )
 
     def _by_its_own_file(self) -> Step | None:
         """Return a step that opens the page by its desktop file, if its row is in the tree but not on the screen."""
@@ -273,7 +282,7 @@ class Search:
         now, name = self._now, self.target.inside
         if not name or name.casefold() in AREAS or is_main_menu(name) or name in self._gone:
             return None
-        if page_named(now, name) is not None:
+        if page_named(now, name) is not None or self._has_own_settings():
             return None
         window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
         if window is not None:

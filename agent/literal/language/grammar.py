@@ -118,6 +118,11 @@ def _goals_of(part: str, quoted: Sequence[str]) -> list[Goal]:
     return reader.goals
 
 
+@cache
+def _in_program() -> re.Pattern[str]:
+    return re.compile(rf"(?i) in (?:the |my )?(?P<program>{lexicon.either(lexicon.applications())})(?![\w'’-])")
+
+
 class _Reader:
     """Reads the parts of one instruction, one after the other."""
 
@@ -142,7 +147,18 @@ class _Reader:
             with suppress(NotUnderstoodError):
                 if self._read_phrase("wishes", text, last=last):
                     return
+            if self._read_within(text):
+                return
             raise
+
+    def _read_within(self, text: str) -> bool:
+        """Read a part whose program stands in its midst: "no spell checking in the text editor, please"."""
+        for found in _in_program().finditer(text):
+            goals = _goals_of(text[: found.start()] + text[found.end() :], self._quoted)
+            if goals and all(isinstance(goal, kinds.Toggle | kinds.Choose | kinds.SetValue) for goal in goals):
+                self._add(_placed(goals, found["program"], first=False))
+                return True
+        return False
 
     def _read_phrase(self, table: Literal["phrases", "wishes"], text: str, *, last: bool) -> bool:
         """Read a part as ordinary phrasing; return whether it is in the table. Raises NotUnderstoodError."""

@@ -153,6 +153,7 @@ _COMPLAINT_AFTER = re.compile(
 _REASON_AFTER = re.compile(
     r"(?:, |[.!?] )(?P<why>(?:[Ii]t(?:['’]s| (?!was\b)\w+s)"
     r"|(?:I|we) (?:keep|always|often|hardly|barely|find|like|prefer|hate|forget|lose)"
+    r"|I (?:can(?:['’]t|not)|can (?:hardly|barely)) (?:see|read|hear|find|reach|tell)\b"
     r"|[Mm]y \w+ (?:is|are|hurts?|keeps?|gets?|feels?)|[Tt]he (?:\w+ ){1,3}\w+s(?= (?:me|us|my)\b))"
     r"(?P<rest>(?: (?!and\b|then\b)[a-z'’]+)+))(?=[.!?](?: |$)|$)"
 )
@@ -180,7 +181,8 @@ def _without_reasons(text: str) -> str:
     def without(match: re.Match[str]) -> str:
         told, why = text[: match.start()].rpartition(". ")[2], next(filter(None, match.groups()))
         orders = match.re is _REASON_AFTER and (_MAY_ORDER.search(match["rest"]) or _is_wish(why))
-        return match[0] if orders or _words().search(why) or TYPING.search(told) else ""
+        told_too = re.sub(r"\bcan(?:['’]t|not)\b", "", why)
+        return match[0] if orders or _words().search(told_too) or TYPING.search(told) else ""
 
     text = _REASON_AFTER.sub(without, _BECAUSE.sub(without, text))
     text = _COMPLAINT_AFTER.sub(lambda found: found[0] if TYPING.match(found["order"]) else found["order"], text)
