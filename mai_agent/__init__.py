@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.api.desktop import AsyncDesktop, Desktop
-from agent.api.options import Approve, person_of, run_options
+from agent.api.person import Approve, person_of
 from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step
 from agent.api.server import ModelServer
+from agent.commands.arguments import check_sandbox
+from agent.commands.run import add_run_options
 from agent.core.changes import Change
 from agent.events.run_events import Event
+from agent.fleet.tasks import option_words
+from agent.options import RunOptions
 from agent.screen.outline import Element
+from agent.settings import load_settings
+from foundation.command_line import Parser
 from foundation.errors import MaiError, UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +36,14 @@ for _public in (AsyncDesktop, Desktop, Element, Look, MaiError, ModelServer, Not
 
 def _silent(_: object) -> None:
     pass
+
+
+def _run_options(options: dict[str, Any]) -> RunOptions:
+    parser = Parser("mai-agent", add_help=False, allow_abbrev=False)
+    add_run_options(parser)
+    arguments = parser.parse_args(option_words(options))
+    check_sandbox(arguments)
+    return RunOptions.of(arguments, load_settings())
 
 
 def async_desktop(
@@ -54,7 +68,7 @@ def async_desktop(
     for name, called in (("approve_by", approve_by or _silent), ("tell", tell), ("on_event", on_event)):
         if not callable(called):
             raise UsageError(f"{name} is a {type(called).__name__}, and no function.")
-    return AsyncDesktop(run_options(options), person_of(approve_by), tell, on_event)
+    return AsyncDesktop(_run_options(options), person_of(approve_by), tell, on_event)
 
 
 def async_sandbox(
@@ -87,7 +101,7 @@ def server(*, tell: Callable[[str], None] = _silent, **options: Any) -> ModelSer
         tell: receives messages about starts.
         options: the options of the command line by name, such as `model="MAI-UI-2B"` or `endpoint=URL`.
     """
-    return ModelServer(run_options(options), tell)
+    return ModelServer(_run_options(options), tell)
 
 
 def ground(image: "str | Path | Image", what: str, **options: Any) -> tuple[float, float] | None:

@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         mai_agent.sandbox(**_options(config))
     except MaiError as error:
-        raise pytest.UsageError(str(error).replace("sandbox_", "--desktop-")) from None
+        raise pytest.UsageError(str(error).replace("--sandbox-", "--desktop-")) from None
 
 
 def _options(config: pytest.Config) -> dict[str, Any]:

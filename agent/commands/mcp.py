@@ -7,10 +7,9 @@ import secrets
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from agent.commands.arguments import add_options, check_sandbox
-from agent.settings import OPTIONS
+from agent.settings import load_settings
 from foundation.command_line import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import is_terminal, put, remark
@@ -39,15 +38,12 @@ def main(argv: Sequence[str]) -> int:
         return ExitStatus.DONE
     arguments = _serving().parse_args(argv)
     check_sandbox(arguments)
-    names = {option.name for option in OPTIONS}
-    options: dict[str, Any] = {
-        name: value for name, value in vars(arguments).items() if name in names and value is not None
-    }
     from agent.mcp.server import DesktopTools, build_server, serve_http
     from agent.mcp.standard_input import StandardInput
+    from agent.options import RunOptions
     from foundation.stray_output import stray_output_kept
 
-    server = build_server(DesktopTools(options))
+    server = build_server(DesktopTools(RunOptions.of(arguments, load_settings())))
     if arguments.http is None:
         if is_terminal("output"):
             remark("This speaks MCP on standard input and output; a host starts it. See mai-agent mcp --help.")

@@ -22,7 +22,6 @@ from mcp_types import ToolAnnotations
 
 import agent
 from agent.api.desktop import AsyncDesktop
-from agent.api.options import run_options
 from agent.api.results import Look, NotDoneError, Result
 from agent.conductor import RunBegan, RunClosed
 from agent.events.run_events import Acted, Decided, Event
@@ -40,6 +39,7 @@ from agent.mcp.arguments import (
     strict_tool,
 )
 from agent.mcp.asking import Call, Calls, HostPerson, QuestionPage
+from agent.options import RunOptions
 from agent.recipes.files import all_recipes, recipe_names
 from agent.recipes.recipe import Recipe
 from agent.record.read import Bundle, find_bundle, list_bundles
@@ -63,8 +63,8 @@ _MOST_CHARS = 200
 class DesktopTools:
     """The tools, over one desktop that is opened at the first call."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = run_options(options)
+    def __init__(self, options: RunOptions) -> None:
+        self._options = options
         self._desktop: AsyncDesktop | None = None
         self._lock = asyncio.Lock()
         self._calls = Calls()

@@ -14,7 +14,9 @@ from agent.core.geometry import DesktopPoint
 from agent.core.notes import Note, read_notes
 from agent.mcp.asking import Call, HostPerson
 from agent.mcp.server import DesktopTools
+from agent.options import RunOptions
 from agent.safety.policy import Approval, Question
+from agent.settings import Settings
 
 CLICK = Click(DesktopPoint(10, 20))
 SCOPE = "actions asked for the same reason in this window of Thunar, for the rest of the run"
@@ -85,7 +87,7 @@ async def test_a_folder_where_the_host_started_it_is_no_run(tmp_path: Path, monk
     (tmp_path / "x").mkdir()
     (tmp_path / "x/run.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
-    tools = DesktopTools({"runs": tmp_path / "runs"})
+    tools = DesktopTools(RunOptions(settings=Settings(), runs=tmp_path / "runs"))
     for read in (tools.run, tools.report):
         with pytest.raises(ResourceNotFoundError, match="There is no run"):
             read("x")

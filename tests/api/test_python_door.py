@@ -148,11 +148,12 @@ class TestOneDesktop:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"engin": "literal"}, "There is no option 'engin'"),
-        ({"engine": "literally"}, "engine cannot be 'literally'"),
-        ({"max_steps": 0}, "max_steps cannot be 0"),
-        ({"sandbox_size": "wide"}, "sandbox_size cannot be 'wide'"),
-        ({"endpoint": 5}, "endpoint cannot be 5"),
+        ({"engin": "literal"}, "--engin=literal. Did you mean --engine?"),
+        ({"engine": "literally"}, "--engine: invalid choice: 'literally'"),
+        ({"max_steps": 0}, "--max-steps: must be at least 1"),
+        ({"sandbox": True, "sandbox_size": "wide"}, "--sandbox-size: .*wide"),
+        ({"sandbox_size": "800x600"}, "--sandbox-size needs a throw-away desktop"),
+        ({"stop_key": "ctrl+q"}, "--stop-key"),
         ({"tell": 5}, "tell is a int"),
         ({"on_event": None}, "on_event is a NoneType"),
         ({"sandbox": True, "remote": "http://127.0.0.1:9"}, "name two desktops"),
