@@ -100,7 +100,7 @@ def _change(command: str, argv: Sequence[str]) -> int:
     parser = Parser(
         prog=f"mai-agent mcp {command}",
         description="Write mai-agent into a host's settings, after showing the change." if command == "install"
-        else "Take mai-agent out of a host's settings; the rest stays byte for byte.",
+        else "Take mai-agent out of a host's settings; the rest stays byte for byte if the host left it so.",
         epilog=f"hosts: {', '.join(host_names())}",
     )  # fmt: skip
     parser.add_argument("host", metavar="HOST", choices=host_names(), help="whose settings")

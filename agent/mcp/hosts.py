@@ -1,7 +1,7 @@
 """Writes mai-agent into the settings of MCP hosts, and takes it out again.
 
 An entry is inserted as text, so that comments, order and spaces of the file stay. The inserted text is stored, and
-removing exactly this text restores the file.
+removing exactly this text restores the file. Of JSON that the host has rewritten since, only the values stay.
 """
 
 import difflib
@@ -67,36 +67,6 @@ def insert_yaml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any]
     gap = "" if heading[0].endswith("\n") else "\n"
     added = f"{gap}{_yaml(name, entry, below[1] if below else '  ')}"
     return text[: heading.end()] + added.replace("\n", _newline(text)) + text[heading.end() :]
-
-
-def remove_json(text: str, keys: Sequence[str], name: str) -> str:
-    """Return the text without a member of the object at `keys`, and without its comma. Raises SettingsError."""
-    at, found = _object(text, keys)
-    start = comma = end = at  # where a member begins, the comma before it, and the end of what was read of it
-    key, depth = "", 0
-    for place, sign in tokens(text) if found == len(keys) else ():
-        if place < at:
-            continue
-        if depth == 0 and sign in (",", "}"):
-            if key == json.dumps(name):
-                return text[:start] + text[place + 1 :] if sign == "," else text[:comma] + text[end:]
-            start, comma, key = place + 1, place, ""
-        elif not key:
-            key = sign
-        depth += (sign in "{[") - (sign in "}]")
-        if depth < 0:
-            break
-        end = place + len(sign)
-    raise SettingsError(f"{name} is not there")
-
-
-def remove_yaml(text: str, keys: Sequence[str], name: str) -> str:
-    """Return the text without the lines of a member of a mapping at the top level."""
-    (key,) = keys
-    member = re.compile(rf"(?m)^(?P<indent>[ \t]+){re.escape(name)}:[ \t]*\r?\n(?:(?P=indent)[ \t]+\S.*(?:\n|\Z))*")
-    heading = re.search(rf"^{re.escape(key)}:[ \t]*(#.*)?\r?$", text, re.MULTILINE)
-    start = heading.end() if heading is not None else len(text)
-    return text[:start] + member.sub("", text[start:], 1)
 
 
 def _newline(text: str) -> str:
@@ -200,11 +170,8 @@ def installed(host: str, file: str | None, options: Sequence[str]) -> Change:
     data = load_config("mcp/hosts.toml")[host]
     path, memory = _path(data["path"], file), _memory(host)
     before = without = _read(path)
-    if (known := _remembered(memory)) is not None:
-        if Path(known["path"]) == path:  # an earlier entry, perhaps with other options
-            without = uninstalled(host, file).after
-        elif _holds(known):
-            raise UsageError(f"{known['path']} has an entry already.", f"Take it out: mai-agent mcp uninstall {host}.")
+    if (known := _remembered(memory)) is not None and Path(known["path"]) == path:
+        without = uninstalled(host, file).after  # an earlier entry, perhaps with other options
     # -P: a host starts it in a project's folder, whose modules must not shadow ours.
     command, args = sys.executable, ["-P", "-m", "agent", "mcp", *options]
     filled = {"{command}": command, "{args}": args, "{argv}": [command, *args]}
@@ -230,7 +197,7 @@ def uninstalled(host: str, file: str | None) -> Change:
         raise UsageError(f"mai-agent was not installed in {host}.", f"Look into {path}.")
     path, data = Path(known["path"]), load_config("mcp/hosts.toml")[host]
     before = _read(path)
-    if before is None or not _names_us(host, before):
+    if before is None or not _names_us(data, before):
         return Change(path, before, before, memory)
     found = (text for text in _without(before, data, known) if _is_without(text, before, data, known))
     if (after := next(found, None)) is None:
@@ -239,38 +206,30 @@ def uninstalled(host: str, file: str | None) -> Change:
 
 
 def _without(text: str, data: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield settings without our entry: first for an unchanged file, then for a file that its host has rewritten."""
+    """Yield settings without our entry: first for an unchanged file, then for JSON that its host has rewritten."""
     yield text.replace(known["inserted"], "", 1)
-    with suppress(ValueError):
-        if data["format"] == "json":
-            yield remove_json(text, data["keys"], NAME)
-    if data["format"] == "yaml":
-        yield remove_yaml(text, data["keys"], NAME)
+    if data["format"] == "json":
+        with suppress(ValueError):  # a file with comments
+            settings = json.loads(text)
+            del _section(settings, data["keys"])[NAME]
+            left = json.dumps(settings, indent=_indent(text), ensure_ascii=False) + "\n"
+            left.encode()  # raises ValueError for half a character
+            yield left.replace("\n", _newline(text))
 
 
 def _is_without(after: str, before: str, data: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     """Return whether a text has all settings but our entry, and the entry was as it was written."""
     read, keys = _READ[data["format"]], data["keys"]
     try:
-        settings, left = read(before), read(after)
-        members, others = _section(settings, keys), _section(left, keys)
+        members, others = _section(read(before), keys), _section(read(after), keys)
     except (ValueError, yaml.YAMLError):
         return False
     entry = members.pop(NAME)
-    return entry == known["entry"] and members == others and _around(settings, keys) == _around(left, keys)
+    return entry == known["entry"] and members == others
 
 
-def _around(settings: Any, keys: Sequence[str]) -> Any:
-    """Return settings without what stands at some keys, and without tables that are empty then."""
-    if not keys or not isinstance(settings, dict):
-        return {}
-    inner = _around(settings.get(keys[0]), keys[1:])
-    return {name: value for name, value in settings.items() if name != keys[0]} | ({keys[0]: inner} if inner else {})
-
-
-def _names_us(host: str, text: str) -> bool:
+def _names_us(data: Mapping[str, Any], text: str) -> bool:
     """Return whether a host's settings have an entry of ours; if they cannot be parsed, whether they mention it."""
-    data = load_config("mcp/hosts.toml")[host]
     try:
         return NAME in _section(_READ[data["format"]](text), data["keys"])
     except (ValueError, yaml.YAMLError):
@@ -284,14 +243,6 @@ def _remembered(memory: Path) -> dict[str, Any] | None:
         return known if Path(known["path"]) and known["inserted"] + "" and {"made", "entry"} <= known.keys() else None
     except (OSError, ValueError, TypeError, LookupError):  # not as `Change.write` left it
         return None
-
-
-def _holds(known: dict[str, Any]) -> bool:
-    """Return whether the file of an earlier entry still has it."""
-    try:
-        return known["inserted"] in (_read(Path(known["path"])) or "")
-    except UsageError:  # it cannot be read any more
-        return False
 
 
 def _section(settings: Any, keys: Sequence[str]) -> dict[str, Any]:
