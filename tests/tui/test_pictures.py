@@ -3,7 +3,6 @@
 import os
 import re
 import tempfile
-import threading
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +16,6 @@ from stubs.terminal import Bench, run_screen, shown
 
 from agent.core.actions import Click, Drag, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.tui.pictures import terminal
 from agent.tui.pictures.crop import Shot, picture
 from agent.tui.pictures.images import GREYS, PARTS, CellImage, Sixels, SixelStrip, characters, drawn
 from agent.tui.pictures.picture import Picture, ask_terminal
@@ -338,40 +336,3 @@ async def test_pictures_can_be_switched_off(bench: Bench, monkeypatch: pytest.Mo
         assert not pilot.app.screen.query(CellImage)
         assert pilot.app.screen.query_one("Detail #scroll").size.height > 30  # the words have the room
     ask_terminal(None)
-
-
-# What the terminal is asked
-
-
-def answered(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> bool:
-    """What is concluded from a terminal that answers so."""
-    ours, theirs = os.openpty()
-    asked: list[bytes] = []
-
-    def be_asked() -> None:
-        asked.append(os.read(ours, 1000))
-        os.write(ours, answer)
-
-    person = threading.Thread(target=be_asked, daemon=True)
-    person.start()
-    with os.fdopen(theirs, "r+b", buffering=0) as raw, os.fdopen(os.dup(theirs), "w") as out:
-        monkeypatch.setattr("sys.__stdin__", type("Input", (), {"buffer": raw}))
-        monkeypatch.setattr("sys.__stdout__", out)
-        drawn = terminal.draws_placeholders()
-        person.join(5)
-    os.close(ours)
-    assert b"a=q" in asked[0] and b"U=1" in asked[0]  # asked about, not drawn
-    return drawn
-
-
-def test_images_as_text_are_drawn_where_the_terminal_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert answered(monkeypatch, b"\x1b_Gi=31;OK\x1b\\")
-
-
-@pytest.mark.parametrize("answer", [b"", b"\x1b_Gi=31;EINVAL:unknown key\x1b\\", b"\x1b[?62c", b"y"])
-def test_a_terminal_that_stays_silent_or_complains_gets_characters(
-    monkeypatch: pytest.MonkeyPatch, answer: bytes
-) -> None:
-    """kitty before 0.28 takes the key for a mistake; its images would be boxes."""
-    monkeypatch.setattr(terminal, "_TIMEOUT", 0.05)
-    assert not answered(monkeypatch, answer)

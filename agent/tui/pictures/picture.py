@@ -7,7 +7,7 @@ from textual.containers import Container
 
 from agent.tui.pictures.crop import SHARP, Shot, picture
 from agent.tui.pictures.images import CellImage, SixelImage
-from agent.tui.pictures.terminal import cell_size, cells_for, draws_placeholders, may_have_graphics, wanted_way
+from agent.tui.pictures.terminal import cell_size, cells_for, may_have_graphics, wanted_way
 from agent.tui.view import Row
 
 #: Pixels of the screenshot for each cell's width, so that shapes stay recognisable; and the least width of a crop.
@@ -45,7 +45,7 @@ def image_widget() -> type[Any]:
     if widget.Image is widget.SixelImage:
         return SixelImage
     drawn_by = getattr(widget.Image, "_Renderable", None)
-    return widget.Image if drawn_by is widget.TGPImage._Renderable and draws_placeholders() else CellImage
+    return widget.Image if drawn_by is widget.TGPImage._Renderable else CellImage
 
 
 class Picture(Container):

@@ -25,11 +25,6 @@ _VTE_OCTANTS, _VTE_SEXTANTS = 7800, 6200
 _XTERM_COLOURS = 331
 #: Terminals that draw sextants themselves in every version in use.
 _DRAW_SEXTANTS = ("KITTY_WINDOW_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR")
-#: Asks kitty whether it draws images where placeholder characters (U+10EEEE) stand, without drawing anything. kitty
-#: knows the key U from 0.28 on; Debian 12's older one shows empty boxes instead of images.
-_QUESTION = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24,U=1;AAAA\x1b\\"
-#: Seconds to wait for the answer, also over a slow line.
-_TIMEOUT = 0.3
 #: Pixels of a cell if the terminal does not report them: those of the first terminal with sixels (VT340).
 _CELL = (10, 20)
 
@@ -73,22 +68,6 @@ def cells_for(wanted: str, environ: Mapping[str, str] = os.environ) -> Cells:
         return "octants" if int(vte) >= _VTE_OCTANTS else "sextants" if int(vte) >= _VTE_SEXTANTS else "quadrants"
     known = any(environ.get(name) for name in _DRAW_SEXTANTS) or "foot" in environ.get("TERM", "")
     return "sextants" if known else "quadrants"
-
-
-def draws_placeholders() -> bool:
-    """Whether the terminal draws kitty's placeholders. Call this before the application, which reads all answers."""
-    from textual_image._terminal import TerminalError, capture_terminal_response
-
-    terminal = sys.__stdout__
-    if terminal is None:
-        return False
-    try:
-        with capture_terminal_response("\x1b_G", "\x1b\\", _TIMEOUT) as answer:
-            terminal.write(_QUESTION)
-            terminal.flush()
-    except (TerminalError, TimeoutError, OSError, ValueError):
-        return False
-    return str(answer.sequence).endswith(";OK\x1b\\")
 
 
 def cell_size() -> tuple[int, int]:
