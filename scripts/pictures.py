@@ -53,9 +53,20 @@ def middle_of(screen: Image.Image) -> Image.Image:
 def asking(runs: Path, picture: Path) -> None:
     """The terminal application, with the question about a click."""
     with PlainDisplay("1100x700") as display:
-        environ = {**display.environ, "MAI_AGENT_IMAGES": "pixels", "COLORTERM": "truecolor"}
+        environ = {**display.environ, "MAI_AGENT_IMAGES": "pixels"}
         environ["MAI_AGENT_STATE"] = str(runs / "state")
-        command = [*XTERM, "-e", *AGENT, "--approve", "ask", "--runs", str(runs), SENTENCE]
+        command = [
+            *XTERM,
+            "-e",
+            "env",
+            "COLORTERM=truecolor",
+            *AGENT,
+            "--approve",
+            "ask",
+            "--runs",
+            str(runs),
+            SENTENCE,
+        ]
         terminal = subprocess.Popen(command, cwd=ROOT, env=environ, start_new_session=True)
         try:
             for step in (1, 2):

@@ -233,9 +233,7 @@ class MaiApp(App[int]):
 def run_application(options: RunOptions) -> int:
     """Run the application until the person leaves. Return the exit status of the last run."""
     from agent.tui.pictures.picture import ask_terminal
-    from agent.tui.pictures.terminal import tell_colours
 
-    tell_colours()
     ask_terminal(options.settings.get("images"))
     app = MaiApp(options)
     stop = StopSwitch()

@@ -19,7 +19,7 @@ from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.tui.pictures.crop import Shot, picture
 from agent.tui.pictures.images import GREYS, PARTS, CellImage, Sixels, SixelStrip, characters, drawn
 from agent.tui.pictures.picture import Picture, ask_terminal
-from agent.tui.pictures.terminal import Cells, cells_for, may_have_graphics, tell_colours, wanted_way
+from agent.tui.pictures.terminal import Cells, cells_for, may_have_graphics, wanted_way
 from agent.tui.view import Row
 
 SCREEN = Viewport(Region(0, 0, 960, 540), Size(960, 540))
@@ -102,22 +102,6 @@ def test_characters_that_few_fonts_have_are_used_where_the_terminal_draws_them(
     environ: dict[str, str], cells: Cells
 ) -> None:
     assert cells_for("auto", environ) == cells
-
-
-@pytest.mark.parametrize(
-    ("environ", "told"),
-    [
-        ({"TERM": "xterm", "XTERM_VERSION": "XTerm(379)"}, "truecolor"),
-        ({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(331)"}, "truecolor"),
-        ({"TERM": "xterm", "XTERM_VERSION": "XTerm(330)"}, None),
-        ({"TERM": "screen", "XTERM_VERSION": "XTerm(379)"}, None),  # another terminal in it
-        ({"TERM": "xterm", "XTERM_VERSION": "XTerm(379)", "COLORTERM": "24bit"}, "24bit"),
-        ({"TERM": "xterm"}, None),
-    ],
-)
-def test_xterm_has_all_colours_whatever_its_name_says(environ: dict[str, str], told: str | None) -> None:
-    tell_colours(environ)
-    assert environ.get("COLORTERM") == told
 
 
 def test_what_is_set_is_done_the_environment_before_the_file() -> None:

@@ -1,4 +1,4 @@
-"""What this terminal can draw: all colours, pixels, or characters that divide their cell into parts.
+"""What this terminal can draw: pixels, or characters that divide their cell into parts.
 
 Halves and quadrants (U+2580 to U+259F) are in the fonts of terminals. Sextants (U+1FB00, Unicode 13) and octants
 (U+1CD00, Unicode 16) are in few, so they are used only if the terminal is known to draw them without a font. Inside
@@ -6,9 +6,8 @@ tmux and screen, the terminal outside is unknown.
 """
 
 import os
-import re
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 from agent.settings import CHOICES
@@ -21,19 +20,10 @@ _GRAPHIC_PROGRAMS = ("iTerm.app", "WezTerm", "ghostty", "mintty", "vscode", "con
 _GRAPHIC_TERMS = ("kitty", "foot", "mlterm", "contour", "wezterm", "ghostty")
 #: VTE (the terminals of GNOME, XFCE, MATE) draws these characters itself from these versions on; 7802 is 0.78.2.
 _VTE_OCTANTS, _VTE_SEXTANTS = 7800, 6200
-#: xterm has direct colours from this version on (its change log).
-_XTERM_COLOURS = 331
 #: Terminals that draw sextants themselves in every version in use.
 _DRAW_SEXTANTS = ("KITTY_WINDOW_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR")
 #: Pixels of a cell if the terminal does not report them: those of the first terminal with sixels (VT340).
 _CELL = (10, 20)
-
-
-def tell_colours(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Tell libraries that xterm has all colours. xterm removes COLORTERM, and TERM=xterm alone means sixteen."""
-    version = re.fullmatch(r"XTerm\((\d+)\)", environ.get("XTERM_VERSION", ""))
-    if version is not None and int(version[1]) >= _XTERM_COLOURS and environ.get("TERM", "").startswith("xterm"):
-        environ.setdefault("COLORTERM", "truecolor")
 
 
 def wanted_way(setting: str | None = None, environ: Mapping[str, str] = os.environ) -> str:
