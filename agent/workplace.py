@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.model.asking import Patience
@@ -18,6 +19,7 @@ from agent.model.engines import Ask, Engine, Tell, choose_engine, named_endpoint
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError, StoppedError
+from foundation.files import cannot_write
 from foundation.stray_output import LOG_NAME, kept_in
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ class Job:
         try:
             with self._library_output(), nullcontext() if self.trace is None else closing(self.trace):
                 return await run(self.request, person, stop, emit, steering)
-        except (MaiError, BrokenPipeError) as error:
+        except (MaiError, OSError) as error:
             self.recorder.abandon(broken_off(error))
             raise
 
@@ -177,6 +179,8 @@ def broken_off(error: BaseException) -> "RunFinished":
     from agent.events.run_events import RunFinished
     from foundation.chat_stream import Usage
 
+    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+        error = cannot_write(Path("the output"), error)
     stopped = isinstance(error, StoppedError)
     known = error.exit_status if isinstance(error, MaiError) else ExitStatus.NOT_DONE
     return RunFinished("stopped" if stopped else "failed", known, str(error), 0, 0.0, Usage())

@@ -5,18 +5,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING
 
 import agent
 from agent.commands import COMMANDS
 from agent.commands.arguments import add_options, check_sandbox
 from foundation.command_line import Parser, plain_text
-from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from foundation.printing import ask_for, close_output, is_terminal, remark
+from foundation.errors import MaiError, UsageError
+from foundation.printing import ask_for, is_terminal, remark
 
 if TYPE_CHECKING:
-    from agent.events.run_events import Emit, Event
     from agent.model.engines import Engine
     from agent.options import RunOptions
 
@@ -154,12 +152,9 @@ def execute(
         job = workplace.job(instruction, stop, None if engine is None else engine(), secrets)
         with closing(job.recorder):
             console, redactor = Console(stop), job.recorder.redactor
-            asked_here = console.interactive and is_terminal("output") and not options.dry_run
-            printer = (
-                JsonPrinter(redactor=redactor) if as_json else PlainPrinter(redactor=redactor, asked_here=asked_here)
-            )
+            printer = (JsonPrinter if as_json else PlainPrinter)(redactor=redactor)
             try:
-                finished = asyncio.run(job.carry_out(console, stop, partial(_show, printer.handle)))
+                finished = asyncio.run(job.carry_out(console, stop, printer.handle))
             finally:
                 report = job.write_report(remark)
             remark(f"recorded in {job.recorder.path}{report}")
@@ -173,15 +168,3 @@ def _instruction(text: str | None) -> str:
     if text is not None and text.strip():
         return text.strip()
     raise UsageError("There is no instruction.", 'Say what to do: mai-agent "open settings and enable dark mode".')
-
-
-def _show(show: "Emit", event: "Event") -> None:
-    try:
-        show(event)
-    except BrokenPipeError:  # the reader went away, as `head` does: nothing to tell
-        raise
-    except OSError as error:
-        close_output()  # otherwise the rest fails once more at exit
-        raise EnvironmentLacksError(
-            f"The output cannot be written ({error.strerror or error}).", "Is the disk full?"
-        ) from error

@@ -52,15 +52,10 @@ class JsonPrinter:
 
 
 class PlainPrinter(JsonPrinter):
-    """Lines for a person. `asked_here`: questions are asked on the same terminal, and not printed again."""
+    """Lines for a person."""
 
-    def __init__(
-        self, out: TextIO | None = None, redactor: Redactor | None = None, *, asked_here: bool = False
-    ) -> None:
-        super().__init__(out, redactor)
-        self._asked_here = asked_here
-        self._bundle = Path()
-        self._dry_run = False
+    _bundle = Path()
+    _dry_run = False
 
     @override
     def _tell(self, event: events.Event) -> None:
@@ -86,7 +81,7 @@ class PlainPrinter(JsonPrinter):
                 self._line(f"you acted: {what}")
             case events.PersonSaid(_, text):
                 self._line(f"you said: {text}")
-            case events.ApprovalAsked(_, target, reason) if not self._asked_here:
+            case events.ApprovalAsked(_, target, reason):
                 self._line(f"  asks first: {named(target, event.aim)}, because {reason}")
             case events.ApprovalGiven():
                 self._answered(event)
