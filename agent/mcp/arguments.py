@@ -1,14 +1,11 @@
-"""The arguments of the MCP server's tools, with their schemas, and the errors for wrong arguments."""
+"""The arguments of the MCP server's tools, with their schemas."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
-from pydantic import Field, ValidationError
-from typing_extensions import override
+from pydantic import Field
 
 Picture = Annotated[bool, Field(description="also return a picture of the screen")]
 Instruction = Annotated[str, Field(description="the task, as one would tell it to a person at this desktop")]
@@ -22,24 +19,9 @@ QuestionText = Annotated[str, Field(description="the question, in a sentence")]
 RunName = Annotated[str, Field(description="the run's name, as the result of `do` has it, or last")]
 
 
-class _Tool(Tool):
-    """A tool that names wrong arguments in plain words."""
-
-    @override
-    async def run(self, arguments: dict[str, Any], context: "Context[Any, Any]", convert_result: bool = False) -> Any:
-        try:
-            return await super().run(arguments, context, convert_result)
-        except ToolError as error:
-            if not isinstance(wrong := error.__cause__, ValidationError):
-                raise
-            told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors())
-            known = ", ".join(self.parameters["properties"]) or "none"
-            raise ToolError(f"{self.name} cannot be called this way: {told}. Its arguments: {known}.") from error
-
-
 def strict_tool(function: Callable[..., Any], annotations: ToolAnnotations) -> Tool:
     """Return a tool that refuses arguments it does not know: a misspelt one would change what is done."""
-    tool = _Tool.from_function(function, annotations=annotations, structured_output=False)
+    tool = Tool.from_function(function, annotations=annotations, structured_output=False)
     arguments = tool.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)
