@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import secrets
+import signal
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,20 +40,31 @@ def main(argv: Sequence[str]) -> int:
     arguments = _serving().parse_args(argv)
     check_sandbox(arguments)
     from agent.mcp.server import DesktopTools, build_server, serve_http
-    from agent.mcp.standard_input import StandardInput
     from agent.options import RunOptions
     from foundation.stray_output import stray_output_kept
 
-    server = build_server(DesktopTools(RunOptions.of(arguments, load_settings())))
+    tools = DesktopTools(RunOptions.of(arguments, load_settings()))
+    server = build_server(tools)
+
+    async def serve_standard_input() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def leave(number: int) -> None:
+            await tools.close()
+            os._exit(128 + number)  # a thread of the SDK reads standard input, and nothing interrupts that read
+
+        for signaled in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signaled, lambda number, _: asyncio.run_coroutine_threadsafe(leave(number), loop))
+        await server.run_stdio_async()
+
     if arguments.http is None:
         if is_terminal("output"):
             remark("This speaks MCP on standard input and output; a host starts it. See mai-agent mcp --help.")
-        with StandardInput() as standard_input:
-            try:
-                asyncio.run(server.run_stdio_async())
-            except* BrokenPipeError:  # the host has gone
-                pass
-        return standard_input.status
+        try:
+            asyncio.run(serve_standard_input())
+        except* BrokenPipeError:  # the host has gone
+            pass
+        return ExitStatus.DONE
     try:
         listening = socket.create_server(("127.0.0.1", arguments.http))
     except OSError as error:
