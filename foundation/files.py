@@ -85,44 +85,23 @@ def read_lines(path: Path, kind: str, take: Callable[[dict[str, Any]], object]) 
     """Give each object of a file to `take`. Return where the last whole line ends, in bytes.
 
     `kind` names what a line should be, such as "an answer"; `take` raises ValueError, TypeError or KeyError for
-    anything else. A cut-off line is skipped, even if another file was appended to it. Raises UsageError if a line is
-    something else, OSError if the file cannot be read.
+    anything else. A last line that was cut off is skipped. Raises UsageError if another line is something else, OSError
+    if the file cannot be read.
     """
     end = 0
     with path.open("rb") as lines:
         for number, raw in enumerate(lines, 1):
             try:
-                for _, document in _documents(raw):
-                    take(document)
+                if raw.strip():
+                    take(json.loads(raw))
             except (ValueError, TypeError, KeyError, RecursionError) as error:
-                cut = raw.rstrip(b"\0\n")  # a power cut can leave zeros at the end
-                if cut.startswith(_BEGINNING) or _BEGINNING.startswith(cut):
-                    if not raw.endswith(b"\n"):
-                        return end
-                elif raw.strip():
-                    advice = "Remove that line, or name another file or folder with --out."
-                    raise UsageError(f"{path}, line {number} is not {kind}.", advice) from error
+                cut = raw.rstrip(b"\0")  # a power cut can leave zeros at the end
+                if not raw.endswith(b"\n") and (cut.startswith(_BEGINNING) or _BEGINNING.startswith(cut)):
+                    return end
+                advice = "Remove that line, or name another file or folder with --out."
+                raise UsageError(f"{path}, line {number} is not {kind}.", advice) from error
             end += len(raw)
     return end
-
-
-def _documents(raw: bytes) -> list[tuple[bytes, dict[str, Any]]]:
-    """Return each object of a line with its text: several if another file was appended to a cut-off line.
-
-    Raises ValueError, TypeError.
-    """
-    before, *after = raw.split(_BEGINNING)
-    pieces = [_BEGINNING + piece for piece in after] if _BEGINNING.startswith(before) and after else [raw]
-    found = []
-    for piece in pieces:
-        try:
-            found.append((piece, json.loads(piece)))
-        except ValueError:
-            if piece is pieces[-1]:
-                raise
-    if not all(isinstance(document, dict) for _, document in found):
-        raise TypeError("no object")
-    return found
 
 
 class JsonLines:
@@ -178,10 +157,7 @@ class JsonLines:
         new = self.path.with_name(f".{self.path.name}.new")
         try:
             with self.path.open("rb") as lines, new.open("wb") as replacement:
-                for raw in filter(bytes.strip, lines):
-                    with suppress(ValueError):  # a line that was cut off
-                        kept = (text for text, document in _documents(raw) if not unwanted(document))
-                        replacement.writelines(text.rstrip(b"\n") + b"\n" for text in kept)
+                replacement.writelines(raw for raw in filter(bytes.strip, lines) if not unwanted(json.loads(raw)))
                 replacement.flush()
                 os.fsync(replacement.fileno())
             new.chmod(self.path.stat().st_mode & 0o777)

@@ -43,25 +43,15 @@ def test_a_file_cut_off_anywhere_keeps_every_whole_line_and_takes_more(
     assert ids(path) == [*there, "next"]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.integers(1, 200), st.booleans())
-def test_files_that_were_joined_keep_every_whole_line_where_the_first_was_cut_off(
-    tmp_path: Path, missing: int, newline: bool
-) -> None:
-    parts = []
-    for part in range(2):
-        lines = [{"id": f"{part}-{number}", "text": '{"id": "no line"} ä'} for number in range(3)]
-        parts.append("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines).encode())
-    first = parts[0][: len(parts[0]) - missing]
+@pytest.mark.parametrize("newline", [False, True])
+def test_a_line_that_was_cut_off_inside_of_a_file_is_named(tmp_path: Path, newline: bool) -> None:
+    line = '{"id": "a", "text": "{}"}\n'
     path = tmp_path / "a.jsonl"
-    path.write_bytes(first + (b"\n" if newline else b"") + parts[1])
-    there: list[str] = []
-    with opened(path, there) as file:
-        assert there[-3:] == ["1-0", "1-1", "1-2"]
-        assert there[:-3] in ([f"0-{number}" for number in range(whole)] for whole in
-                              (first.count(b"\n"), first.count(b"\n") + 1))  # fmt: skip
-        file.drop(lambda line: line["id"] == "1-1")
-    assert ids(path)[-2:] == ["1-0", "1-2"]
+    path.write_text(line + line[:-5] + "\n" * newline + line + line)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="line 2 is not an answer"):
+        opened(path)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("content", ["hello\nworld\n", "just text", '{"a": 1}\n', "[1]", '{"id": "a"}\n5\n'])
