@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from agent.recipes import recipe as models
 from agent.recipes.recipe import VERSION, Recipe
 from foundation.command_line import meant_by
 from foundation.configs import data_folder
@@ -151,8 +150,7 @@ def _mistake(error: "ErrorDetails", root: yaml.Node) -> str:
     problem = str(error["msg"]).removeprefix("Value error, ")
     match error["type"]:
         case "extra_forbidden":
-            known = ", ".join(_keys_at(names[:-1]))
-            problem = f"there is no {names[-1]!r} here" + (f"; there are {known}" if known else "")
+            problem = f"there is no {names[-1]!r} here"
         case "missing":
             problem = f"{names[-1]!r} is missing"
         case "value_error":
@@ -161,17 +159,6 @@ def _mistake(error: "ErrorDetails", root: yaml.Node) -> str:
             field = names[-1] if names else "the file"
             problem = f"{field} cannot be {str(error['input'])[:60]!r}: {problem[:1].lower()}{problem[1:]}"
     return f"line {_line_of(root, names)}{step}: {problem}"
-
-
-def _keys_at(names: list[int | str]) -> list[str]:
-    """Return the keys allowed in the table at a path."""
-    kinds: dict[str, type[BaseModel]] = {
-        "click": models.ClickStep, "type": models.TypeStep, "press": models.PressStep, "scroll": models.ScrollStep,
-        "close": models.CloseStep, "into": models.Thing, "steps": models.Step, "expect": models.Expectation,
-        "parameters": models.Parameter,
-    }  # fmt: skip
-    kind = next((kinds[str(name)] for name in reversed(names) if name in kinds), Recipe)
-    return [field.alias or name for name, field in kind.model_fields.items()]
 
 
 def _line_of(node: yaml.Node, names: list[int | str]) -> int:

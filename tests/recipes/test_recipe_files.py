@@ -73,10 +73,10 @@ def test_what_is_written_reads_the_same():
 @pytest.mark.parametrize(
     ("was", "now", "words"),
     [
-        ("- press: enter", "- pres: enter", r"line 10, step 5: there is no 'pres' here; there are open, click, type"),
+        ("- press: enter", "- pres: enter", r"line 10, step 5: there is no 'pres' here"),
         ("- press: enter", "- press: entr", r"line 10, step 5: 'entr' is not a key"),
         ("- press: enter", "- {press: enter, wait: 1}", "line 10, step 5: a step is exactly one of open, click"),
-        ("role: push button, in", "rule: push button, in", r"line 11, step 6: there is no 'rule' here; there are name"),
+        ("role: push button, in", "rule: push button, in", r"line 11, step 6: there is no 'rule' here"),
         ("name: Save, role: push button, ", "", "line 11, step 6: a target needs a name"),
         ("role: push button, in", "role: pushbuton, in", "line 11, step 6: there is no role 'pushbuton'"),
         ("wait: 1.5", "wait: long", "line 15, step 10: wait cannot be 'long'"),
