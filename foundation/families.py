@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,8 @@ ROOTS: tuple[Path, ...] = (Path(__file__).resolve().parents[1] / "agent" / "fami
 @cache
 def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]:
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
-    keys = load_config("family-keys.toml")
     for path in sorted(path for root in roots for path in root.glob("*/family.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        _check_keys(path, data, {*keys["top"], *keys["any"], *keys["tables"]})
-        for name, known in keys["tables"].items():
-            if isinstance(table := data.get(name), dict):
-                _check_keys(path, table, known)
         found[str(data["name"])] = (path.parent, data)
     for name, (folder, data) in found.items():
         if "like" in data:
@@ -42,17 +36,6 @@ def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]
 
 #: Keys that a family does not inherit through `like`.
 _NOT_SHARED = frozenset({"detect", "like", "models", "name", "proven_by", "scores"})
-
-
-def _check_keys(path: Path, table: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Raise UsageError for an unknown key, which is usually misspelt."""
-    for key in table:
-        if key not in known:
-            near = get_close_matches(key, sorted(known), 1)
-            raise UsageError(
-                f"In {path.parent.name}/{path.name}, nothing reads {key!r}.",
-                f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(sorted(known))}.",
-            )
 
 
 def family_names() -> list[str]:
