@@ -1,7 +1,6 @@
 """A run as an animated WebP: every step's screenshot with its marked target, and the action in words below."""
 
 import io
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 _SIDE, _STEP_MS, _LAST_MS = 1024, 1000, 3000
 #: Most frames. Of a longer run, only every second, third, ... step is shown.
 _MOST_FRAMES = 150
-#: Most bytes. A larger animation is encoded again, first with lower quality, then with smaller frames.
-_MOST_BYTES = 12_000_000
-_TRIES = ((_SIDE, 60), (_SIDE, 30), (640, 30), (400, 15), (240, 5))
 _CAPTION_LINES = 2
 
 
@@ -48,19 +44,15 @@ def write_animation(run: Bundle, path: Path, redactor: Redactor | None = None) -
     shown = [(file, view_step(step, number)) for number, step in steps if (file := screenshot(run, step))]
     every = max(1, -(-len(shown) // _MOST_FRAMES))
     kept = shown[:-1:every] + shown[-1:]
-    instruction = str(view_run(run)["instruction"])
-    for side, quality in _TRIES:
-        frames = list(_frames(kept, side, instruction))
-        if not frames:
-            raise UsageError(f"{run.path} has no screenshot that can be shown.", "`mai-agent report` shows its steps.")
-        data = _encoded(frames, quality)
-        if len(data) <= _MOST_BYTES:
-            break
+    frames = list(_frames(kept, str(view_run(run)["instruction"])))
+    if not frames:
+        raise UsageError(f"{run.path} has no screenshot that can be shown.", "`mai-agent report` shows its steps.")
+    data = _encoded(frames)
     write_file(path, data)
     return Animation(path, len(data), len(frames))
 
 
-def _frames(shown: list[tuple[Path, dict[str, Any]]], side: int, instruction: str) -> Iterator["Image"]:
+def _frames(shown: list[tuple[Path, dict[str, Any]]], instruction: str) -> Iterator["Image"]:
     from PIL import Image, ImageOps
 
     size: tuple[int, int] | None = None
@@ -68,7 +60,7 @@ def _frames(shown: list[tuple[Path, dict[str, Any]]], side: int, instruction: st
         image = load(file)
         if image is None:
             continue
-        image.thumbnail((side, side), Image.Resampling.BILINEAR, reducing_gap=2.0)
+        image.thumbnail((_SIDE, _SIDE), Image.Resampling.BILINEAR, reducing_gap=2.0)
         size = size or image.size  # all frames of an animation have one size, that of the first
         if image.size != size:
             image = ImageOps.pad(image, size, Image.Resampling.BILINEAR)
@@ -95,7 +87,8 @@ def _captioned(image: "Image", title: str, thought: str) -> "Image":
     font = _font(size)
     for number, (text, colour) in enumerate(((title, (232, 232, 228)), (thought, (162, 168, 177)))):
         place = (size, image.height + size // 2 + number * line)
-        pen.text(place, _cut(text, font, image.width - 2 * size), fill=colour, font=font)
+        shown = "".join(char if char.isprintable() else " " for char in text[:400])
+        pen.text(place, " ".join(shown.split()), fill=colour, font=font)
     return framed
 
 
@@ -110,18 +103,10 @@ def _font(size: int) -> "FreeTypeFont | ImageFont":
     return ImageFont.load_default(size)
 
 
-def _cut(text: str, font: "FreeTypeFont | ImageFont", width: int) -> str:
-    line = " ".join("".join(char if char.isprintable() else " " for char in text[:400]).split())
-    if font.getlength(line) <= width:
-        return line
-    fitting = bisect_right(range(1, len(line) + 1), float(width), key=lambda kept: font.getlength(line[:kept] + "…"))
-    return line[:fitting] + "…"
-
-
-def _encoded(frames: list["Image"], quality: int) -> bytes:
+def _encoded(frames: list["Image"]) -> bytes:
     buffer = io.BytesIO()
     times = [_STEP_MS] * (len(frames) - 1) + [_LAST_MS]
     frames[0].save(
-        buffer, "WEBP", save_all=True, append_images=frames[1:], duration=times, loop=0, quality=quality, method=0
+        buffer, "WEBP", save_all=True, append_images=frames[1:], duration=times, loop=0, quality=60, method=0
     )
     return buffer.getvalue()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from record.bundles import CLICK, a_bundle, a_step, noise, plain
+from record.bundles import CLICK, a_bundle, a_step, plain
 
 from agent.record.animate import write_animation
 from agent.record.redactor import Redactor, Rules
@@ -65,15 +65,6 @@ def test_a_long_run_is_thinned_out_and_keeps_its_end(tmp_path: Path, monkeypatch
     found = frames(write_animation(bundle, tmp_path / "run.webp").path)
     assert len(found) <= 11
     assert found[-1][0].getpixel((150, 80)) == pytest.approx(plain(25).getpixel((0, 0)), abs=12)
-
-
-def test_an_animation_that_gets_too_large_is_made_smaller(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("agent.record.animate._MOST_BYTES", 60_000)
-    images = [noise(800, 450, seed) for seed in range(3)]
-    bundle = a_bundle(tmp_path / "run", [a_step(number) for number in range(1, 4)], images)
-    made = write_animation(bundle, tmp_path / "run.webp")
-    assert made.bytes <= 60_000
-    assert frames(made.path)[0][0].width < 800
 
 
 @pytest.mark.parametrize("text", ["", "漢字 " * 400, "a\nb\x1b[31m", "\ud800", "\u202ertl"])
