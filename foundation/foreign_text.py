@@ -14,8 +14,6 @@ from typing import Any
 #: Default_Ignorable_Code_Point (DerivedCoreProperties, 16.0).
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _ODD = re.compile(r"[^\x20-\x7e]+")
-#: Most combining marks on one letter. No script uses more, and a stack of them covers the lines above and below.
-_MOST_MARKS = 8
 #: Variation selector 16: selects the emoji form of the character before it, and is invisible itself.
 _EMOJI_FORM = "\ufe0f"
 
@@ -57,18 +55,10 @@ def spell(char: str) -> str:
 
 
 def _spelled(odd: re.Match[str]) -> str:
-    shown: list[str] = []
-    marks, before = 0, ""
-    for char in odd[0]:
-        kind = unicodedata.category(char)
-        marks = marks + 1 if kind in ("Mn", "Me") else 0
-        if char == _EMOJI_FORM and before == "So":
-            continue
-        if kind == "Zs":  # a space of another width
-            shown.append(" ")
-        elif char.isprintable() and not _BLANK.match(char) and marks <= _MOST_MARKS:
-            shown.append(char)
-        else:
-            shown.append(spell(char))
-        before = kind
-    return "".join(shown)
+    return "".join(map(_shown, odd[0].replace(_EMOJI_FORM, "")))
+
+
+def _shown(char: str) -> str:
+    if unicodedata.category(char) == "Zs":  # a space of another width
+        return " "
+    return char if char.isprintable() and not _BLANK.match(char) else spell(char)
