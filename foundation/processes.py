@@ -87,23 +87,11 @@ def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
 
 def send_signal(identity: ProcessIdentity, number: int) -> bool:
     """Signal exactly this process. Return False if it has ended. Raises PermissionError for another user's process."""
-    held: int | None = None
-    try:
-        # A pidfd avoids a signal to another process if the PID is reused meanwhile. Some sandboxes do not allow it.
-        with suppress(OSError, AttributeError):
-            held = os.pidfd_open(identity.pid)
-        if not is_alive(identity):
-            return False
-        if held is None:
+    with suppress(ProcessLookupError):
+        if is_alive(identity):
             os.kill(identity.pid, number)
-        else:
-            signal.pidfd_send_signal(held, number)
-    except ProcessLookupError:
-        return False
-    finally:
-        if held is not None:
-            os.close(held)
-    return True
+            return True
+    return False
 
 
 def marked_processes(variable: str, value: str) -> "list[psutil.Process]":
