@@ -27,7 +27,7 @@ from agent.record.run_record import ReceiptRecord, RunRecord
 from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord, with_firsts
 from agent.screen.drawing import target_crop
 from foundation.errors import EnvironmentLacksError
-from foundation.files import is_full
+from foundation.files import is_full, write_atomically
 from foundation.foreign_text import json_text
 
 Json: TypeAlias = dict[str, Any]
@@ -290,16 +290,7 @@ class Recorder:
     def _write_file(self, name: str, data: bytes) -> None:
         path = self.path / name
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        try:
-            handle = _open(path)
-            try:
-                _write_all(handle, data)
-            finally:
-                os.close(handle)
-        except OSError:
-            with suppress(OSError):  # half a file is useless, and its space may hold the step's line
-                path.unlink()
-            raise
+        write_atomically(path, data)  # half a file is useless, and its space may hold the step's line
 
     def close(self) -> None:
         """Close the files; safe to call twice."""
