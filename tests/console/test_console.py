@@ -1,6 +1,7 @@
 """The person at the terminal (a real pseudo-terminal), signals, and the printers."""
 
 import asyncio
+import errno
 import fcntl
 import io
 import json
@@ -32,7 +33,8 @@ from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch, stop_signals
 from agent.screen.outline import Element
-from foundation.errors import EnvironmentLacksError
+from agent.workplace import broken_off
+from foundation.errors import EnvironmentLacksError, ExitStatus
 
 CLICK = Click(DesktopPoint(10, 20))
 RISKY = Question("risky", "clicking")
@@ -337,3 +339,10 @@ def test_a_terminal_that_lacks_a_character_does_not_end_the_run(tmp_path: Path, 
         for event in step(1, thought="漢字"):
             printer.handle(event)
     assert b"task: " in (tmp_path / "out").read_bytes()
+
+
+def test_a_run_whose_output_cannot_be_written_is_recorded_with_the_programs_status() -> None:
+    end = broken_off(OSError(errno.ENOSPC, "No space left on device"))
+    assert (end.outcome, end.status) == ("failed", ExitStatus.ENVIRONMENT)
+    assert "the output cannot be written (No space left on device)" in end.message
+    assert broken_off(BrokenPipeError()).status == ExitStatus.NOT_DONE
