@@ -50,8 +50,10 @@ def main(argv: Sequence[str]) -> int:
         loop = asyncio.get_running_loop()
 
         async def leave(number: int) -> None:
-            await tools.close()
-            os._exit(128 + number)  # a thread of the SDK reads standard input, and nothing interrupts that read
+            try:
+                await tools.close()
+            finally:
+                os._exit(128 + number)  # a thread of the SDK reads standard input, and nothing interrupts that read
 
         for signaled in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signaled, lambda number, _: asyncio.run_coroutine_threadsafe(leave(number), loop))
