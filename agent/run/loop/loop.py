@@ -29,7 +29,7 @@ from agent.core.actions import (
 )
 from agent.core.notes import Note, NoteKind
 from agent.events import run_events as events
-from agent.events.run_events import Emit, HandedBack, HandedOver, Outcome, Sink, SinkFailedError
+from agent.events.run_events import Emit, HandedBack, HandedOver, Outcome, SinkFailedError
 from agent.evidence.claims import Claims, Verdict
 from agent.families.base import Decision, ParseFailure, PastStep
 from agent.run.control import Worker
@@ -92,6 +92,8 @@ class Loop:
         self._claims = Claims(settings.instruction)
         self._doubted = False  # the model was told once that its claim is not confirmed
         self._receipt: events.Receipt | None = None  # the receipt for the verdict at the end
+        self._closed = False  # a request that is slow to cancel emits nothing after the end
+        self._failure: SinkFailedError | None = None
 
     async def run(self, emit: Emit) -> events.RunFinished:
         """Run to the end. Give every event to `emit`, on this thread; the last one is returned, too.
@@ -100,6 +102,10 @@ class Loop:
         """
 
         def receive(event: events.Event) -> None:
+            if self._failure is not None:  # a run must not go on unseen
+                raise self._failure
+            if self._closed:
+                return
             self._claims.handle(event)
             self._models.handle(event)
             match event:
@@ -109,9 +115,13 @@ class Loop:
                     self._open = False
                 case events.Consulted():
                     self._usage += event.usage
-            emit(event)
+            try:
+                emit(event)
+            except Exception as error:
+                self._failure = SinkFailedError(error)
+                raise self._failure from error
 
-        self._sink = Sink(receive)
+        self._receive = receive
         self._context.emit = self._emit
         self._watch.begin()
         self._race.limit(self._settings.max_seconds, _OutOfTimeError())
@@ -132,7 +142,8 @@ class Loop:
             end.outcome, end.status, end.message, self._step, seconds, self._usage,
             end.verdict.evidence, end.verdict.verified,
         )  # fmt: skip
-        self._sink.close(finished)
+        self._closed = True
+        emit(finished)
         return finished
 
     async def _until_it_ends(self) -> RunEnd:
@@ -173,8 +184,8 @@ class Loop:
     def _emit(self, event: events.Event) -> None:
         """Emit an event. Close the open step first if another model takes over in its middle."""
         if self._open and isinstance(event, HandedOver | HandedBack):
-            self._sink.emit(events.StepFinished(self._step, None, None, None, {}))
-        self._sink.emit(event)
+            self._receive(events.StepFinished(self._step, None, None, None, {}))
+        self._receive(event)
 
     async def _one_step(self, step: int, settled: Settled | None) -> Turn:
         """Carry out one step: see, think, act."""
@@ -194,18 +205,19 @@ class Loop:
     async def _gate(self, step: int) -> bool:
         """Wait while paused, and collect what the person said and did. Return whether anything happened."""
         steering, actor = self._context.steering, self._models.now.actor
-        paused, before = steering.paused, self._sink.count
+        paused = steering.paused
         if paused:
             self._emit(events.Paused(step, paused))
             await self._race.for_person(steering.resumed())
             self._emit(events.Resumed(step))
-        for act in steering.take_acts():
+        acts, texts = steering.take_acts(), steering.take_told()
+        for act in acts:
             self._emit(events.UserActed(step, act))
             actor.tell(str(Note("acted", act)))
-        for text in steering.take_told():
+        for text in texts:
             self._emit(events.PersonSaid(step, text))
             actor.tell(str(Note("said", text)))
-        return self._sink.count > before
+        return bool(paused or acts or texts)
 
     async def _see(self, settled: Settled | None) -> Observation:
         member = self._models.now
