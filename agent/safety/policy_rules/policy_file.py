@@ -68,16 +68,6 @@ def holds_secret(element: Element) -> bool:
 
 _FORM = "See docs/safety.md for its form."
 
-#: Our messages for some of pydantic's error types.
-_WORDS = {
-    "extra_forbidden": "is not known (known are: {known})",
-    "missing": "is missing: a rule needs name, action and reason",
-    "tuple_type": "must be a list, or the name of one in [groups]",
-    "model_type": "must be a table",
-    "too_short": "is an empty list: leave it out if it is no condition",
-    "string_pattern_mismatch": "must not be empty",
-}
-
 
 class PolicyFile(PolicyPart):
     """A policy file. `groups` are named lists for rules; `words` are named lists of words on buttons."""
@@ -159,14 +149,5 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(error: Mapping[str, Any], location: str) -> str:
-    schema: type[BaseModel] = PolicyFile
-    loc = list(error["loc"])
-    tables: dict[str, type[BaseModel]] = {"allowed": Allowed, "leaving": Leaving}
-    if loc[0] == "rules" and len(loc) > 1:
-        location, schema, loc = f"rule {loc[1] + 1} of {location}", Rule, loc[2:]
-    elif loc[0] in tables and len(loc) > 1:
-        location, schema, loc = f"[{loc[0]}] of {location}", tables[loc[0]], loc[1:]
-    message = error["msg"].replace("Value error, ", "is wrong: ").replace("Input should be", "must be")
-    known = ", ".join(sorted(field.alias or name for name, field in schema.model_fields.items()))
-    problem = _WORDS.get(error["type"], message).replace("{known}", known)
-    return f"In {location}, {repr(loc[0]) if loc else 'something'} {problem}."
+    place = ".".join(map(str, error["loc"])) or "the file"
+    return f"In {location}, {place}: {error['msg'].removeprefix('Value error, ')}."
