@@ -25,7 +25,7 @@ from agent.run.calibration.remembered import Wish, calibrated
 from agent.run.control import Race, Steering
 from agent.run.loop.context import OpenTools, Person, RunContext, Tools
 from agent.run.loop.loop import Loop
-from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fallback_model, main_model
+from agent.run.models.assemble import FallbackModel, Ground, fallback_model, main_model
 from agent.run.models.history import pixel_budget
 from agent.run.models.resolve_point import Zoom
 from agent.run.models.roles import Role, ServedModel, open_model
@@ -33,7 +33,7 @@ from agent.run.models.settings import LoopRule, RunSettings
 from agent.safety.policy import Policy
 from agent.safety.stop import Registered, StopSwitch
 from agent.screen.ocr import reading_languages
-from foundation.errors import EnvironmentLacksError, MaiError, UsageError
+from foundation.errors import MaiError, UsageError
 
 #: The built-in engine counts its attempts itself, and presses a key until a slider holds a number.
 _OWN_LOOP_RULE = LoopRule(nudge_at=40, stop_at=41)
@@ -159,6 +159,12 @@ async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple
             except MaiError as error:
                 race.check()
                 remark = f"No other model can take over if this one is stuck: {error}"
+        else:
+            remark = (
+                f"The model at {engine.endpoint.host} may not take over if this one is stuck: the policy lets nothing "
+                'be sent to it. To allow that, write screenshots = "ask" under [leaving] in your policy file '
+                "(docs/safety.md)."
+            )
     return models, remark
 
 
@@ -201,22 +207,15 @@ async def _calibrated_models(
 
 
 def _relief(request: Request, actor: ServedModel, relief: ServedModel | None, ground: Ground) -> FallbackModel | None:
-    """Return the fallback model; None if none is named, or a local one cannot be asked."""
-    engine, leaving = request.engines.get("relief"), request.policy.leaving
-    if engine is None:
-        return None
+    """Return the fallback model; None if none was opened."""
     if relief is None:
-        return FallbackModel(engine.endpoint, _never, leaving) if not engine.endpoint.is_local else None
-    name = relief.family.facts.name
+        return None
+    name, leaving = relief.family.facts.name, request.policy.leaving
     prompt = request.system_prompt(name) if name == actor.family.facts.name else None
     options = {**request.settings.options, **request.family_options.get(name, {})}
     settings = _fitted(replace(request.settings, see=None, options=options), relief, request)
     join = partial(fallback_model, relief, settings, ground, leaving, request.mask, prompt)
     return FallbackModel(relief.endpoint, join, leaving, request.relief_steps, request.bundle)
-
-
-def _never() -> DecidingModel:
-    raise EnvironmentLacksError("The fallback model was not opened.")
 
 
 def _fitted(settings: RunSettings, actor: ServedModel, request: Request) -> RunSettings:

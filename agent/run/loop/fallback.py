@@ -83,14 +83,6 @@ class DecidingModels:
         self._in_vain = 0  # restart the count, whether or not the takeover happens
         if self._refused or self._takeovers >= _MOST_TAKEOVERS:
             return False
-        if not relief.endpoint.is_local and relief.leaving.screenshots == "never":
-            self._refused = True
-            self._context.emit(events.Warned(
-                f"The model is stuck: {stuck}. The model at {relief.endpoint.host} may not take over: the policy "
-                'lets nothing be sent to it. To allow that, write screenshots = "ask" under [leaving] in '
-                "your policy file (docs/safety.md)."
-            ))  # fmt: skip
-            return False
         allowed = await self._allowed(step, stuck, relief)
         if allowed is None:
             return False
