@@ -166,8 +166,8 @@ def scattered(mark: Any, _: str) -> str:
 @pytest.mark.parametrize(
     ("answers", "why"),
     [
-        (swapped, "y before x"),
-        (constant, "the same point for every mark"),
+        (swapped, "far from the marks"),
+        (constant, "far from the marks"),
         (lambda _, __: "I see no such thing.", "5 of 5 marks it gave no point"),
         (lambda mark, written: "It is not there." if mark.shape == "circle" else written, "2 of 5 marks"),
         (scattered, "far from the marks"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.geometry import Grid, GridPoint, Size, Viewport
-from agent.run.calibration.fit import Sighting, Sizes, best_fit, is_constant, is_swapped
+from agent.run.calibration.fit import Sighting, Sizes, best_fit
 from agent.run.calibration.trial import draw, marks, side_of
 from foundation.images import ImageRule
 
@@ -111,14 +111,11 @@ def test_a_frame_around_the_image_is_an_offset():
     st.sampled_from(["thousand", "fractions", "sent", "processor"]),
     st.lists(st.tuples(noise, noise), min_size=5, max_size=5),
 )
-def test_axes_that_change_places_fit_nothing_and_are_told(captured, truth, off):
+def test_axes_that_change_places_fit_nothing(captured, truth, off):
     sizes = sizes_of(captured)
     straight = answers(grids(sizes)[truth], sizes, off)
     turned = [replace(one, written=(one.written[1], one.written[0])) for one in straight if one.written]
-    own = grids(sizes)["thousand"]
-    assert best_fit(turned, own, sizes) is None
-    assert is_swapped(turned, own, sizes)
-    assert not is_swapped(straight, own, sizes)
+    assert best_fit(turned, grids(sizes)["thousand"], sizes) is None
 
 
 @given(st.sampled_from(SCREENS), st.tuples(st.floats(0, 2000), st.floats(0, 2000)))
@@ -126,7 +123,6 @@ def test_the_same_point_for_every_mark_fits_nothing(captured, point):
     sizes = sizes_of(captured)
     seen = [Sighting(mark.at, point) for mark in marks()]
     assert best_fit(seen, Grid.relative(1000), sizes) is None
-    assert is_constant(seen)
 
 
 def test_points_anywhere_fit_nothing():

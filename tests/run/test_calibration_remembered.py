@@ -114,7 +114,7 @@ async def test_it_is_found_out_once_and_remembered(monkeypatch: pytest.MonkeyPat
 
 async def test_a_model_that_clicks_elsewhere_gets_no_run() -> None:
     elsewhere = Pointing("MAI-UI-8B", thousand, lambda mark, _: in_mai_ui(500, 500))
-    with elsewhere as endpoint, pytest.raises(EnvironmentLacksError, match="the same point for every mark") as refused:
+    with elsewhere as endpoint, pytest.raises(EnvironmentLacksError, match="far from the marks") as refused:
         await ran(endpoint, "auto")
     picture = str(refused.value).partition("mark: ")[2].partition(". ")[0]
     assert Path(picture).is_file()

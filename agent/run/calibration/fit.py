@@ -7,7 +7,7 @@ fit clearly better. With all marks asked, one may be out of reach.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import linear_regression
 from typing import Any, Literal, TypeAlias
 
@@ -72,19 +72,6 @@ def best_fit(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> Fit | None:
     needed = len(seen) - (numbers["misses"] if len(seen) > numbers["first"] else 0)
     fits = [_judged(space, seen, sizes) for space in _candidates(seen, own, sizes)]
     return min((fit for fit in fits if sum(fit.explained) >= needed), key=lambda fit: fit.cost, default=None)
-
-
-def is_swapped(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> bool:
-    """Return whether the answers fit with x and y swapped."""
-    turned = [replace(one, written=None if one.written is None else (one.written[1], one.written[0])) for one in seen]
-    fit = best_fit(turned, own, sizes)
-    return fit is not None and fit.space.kind != "shifted"
-
-
-def is_constant(seen: Sequence[Sighting]) -> bool:
-    """Return whether the model named the same point for every mark."""
-    written = [one.written for one in seen if one.written is not None]
-    return len(written) > 1 and len(set(written)) == 1
 
 
 def _candidates(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> Iterator[Space]:

@@ -14,7 +14,7 @@ from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
 from agent.model.asking import Progress, Retrying, Waiting
 from agent.model.refusals import ModelError
-from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, is_constant, is_swapped, words_of
+from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, words_of
 from agent.run.models.history import answer_tokens, pixel_budget
 from agent.run.models.roles import ServedModel
 from agent.screen.encode import encode, resize
@@ -204,10 +204,6 @@ class _Trial:
         lacking = [one for one in answers if one.written is None]
         if len(lacking) > 1:
             return f"for {len(lacking)} of {len(answers)} marks it gave no point ({lacking[0].lack})"
-        if is_constant(answers):
-            return "it names the same point for every mark"
-        if is_swapped(answers, self.own, self.sizes):
-            return "it writes y before x"
         return "its points are far from the marks in every known space"
 
     def loss(self, answers: Sequence[Asked]) -> str:
