@@ -7,10 +7,8 @@ checked again whenever they are read.
 
 import hashlib
 import re
-import shutil
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -88,9 +86,10 @@ def fetch(recipe: Recipe, mirror: str | None = None) -> Published:
             )
     published = taken(recipe, contents)
     try:
+        folder().mkdir(parents=True, exist_ok=True, mode=0o700)
         for path, content in contents.items():
             target = _place(recipe) / path
-            _make_private(target.parent)
+            target.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(target, content)
     except OSError as error:
         raise EnvironmentLacksError(f"{folder()} cannot be written: {error}.", "Check its permissions.") from error
@@ -135,17 +134,10 @@ def published_words(family: str, choice: str | None = None) -> Published | None:
 
 
 def remove(recipe: Recipe) -> bool:
-    """Remove a fetched prompt. Return whether there was one. Files that another family needs, too, stay."""
+    """Remove a fetched prompt. Return whether there was one."""
     was_kept = is_kept(recipe)
-    others = [one for one in recipes().values() if one.family != recipe.family and one.repository == recipe.repository]
-    shared = {path for other in others if other.commit == recipe.commit and is_kept(other) for path in other.files}
-    for path in recipe.files.keys() - shared:
+    for path in recipe.files:
         (_place(recipe) / path).unlink(missing_ok=True)
-    if not any(path.is_file() for path in _place(recipe).rglob("*")):
-        shutil.rmtree(_place(recipe), ignore_errors=True)
-        for parent in (_place(recipe).parent, _place(recipe).parent.parent, folder()):
-            with suppress(OSError):
-                parent.rmdir()
     return was_kept
 
 
@@ -166,13 +158,6 @@ def _again(recipe: Recipe) -> str:
 
 def _place(recipe: Recipe) -> Path:
     return folder() / recipe.repository / recipe.commit
-
-
-def _make_private(path: Path) -> None:
-    """Make a folder and its parents below the data folder, each for the user alone."""
-    folder().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for part in (folder(), *reversed([one for one in path.parents if folder() in one.parents]), path):
-        part.mkdir(exist_ok=True, mode=0o700)
 
 
 def _download(url: str) -> bytes:

@@ -97,12 +97,12 @@ def test_all_are_fetched_and_kept_for_the_person_alone(mai: CommandLine, reposit
     assert sorted(path.relative_to(data).as_posix() for path in kept) == [
         f"made-up/client/{COMMIT}/made/phone.py", f"made-up/client/{COMMIT}/made/up client.py",
     ]  # fmt: skip
-    for path in (data, *data.rglob("*")):
+    for path in (data, *kept):
         assert path.stat().st_mode & 0o077 == 0
     states = {one["family"]: one["state"] for one in json.loads(mai("prompts", "--json").out)}
     assert states == {"mai-ui": "fetched", "qwen3-vl": "fetched"}
     mai("prompts", "remove")
-    assert not data.exists()
+    assert not any(path.is_file() for path in data.rglob("*"))
 
 
 @pytest.mark.parametrize(
