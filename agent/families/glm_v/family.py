@@ -85,27 +85,11 @@ class GlmV(TextFamily):
         """Parse one call between box tokens, or at the end of the text if the server removed the tokens."""
         boxes = [box[1] for box in _BOX.finditer(parts.text)]
         spoken = _NOISE.sub("", _MEMORY.split(_BOX.sub("", parts.text))[0]).strip()
-        calls: Sequence[Call] | ParseFailure
-        if boxes:
-            calls = all_calls(map(_calls, boxes))
-        else:
-            spoken, calls = self._unboxed(spoken)
-        return joined(parts.thought, spoken), calls, 1
-
-    def _unboxed(self, text: str) -> tuple[str, list[Call] | ParseFailure]:
-        """Return the thought and the calls at the end of a text without box tokens."""
-        first: ParseFailure | None = None
-        for begin in (match.start() for match in self._call.finditer(text)):
-            calls = named_calls(text[begin:])
-            if not isinstance(calls, ParseFailure):
-                return text[:begin].strip(), calls
-            if first is None and ")" not in text[begin:]:
-                first = calls
-        if _BARE.fullmatch(text):
-            return "", [Call(text, {})]
-        if not text:
-            return "", ParseFailure("empty", "the answer is empty")
-        return text, first or ParseFailure("no_action", "there is no action between box tokens in the answer")
+        if not boxes:  # the server removed the tokens
+            call = self._call.search(spoken)
+            begin = call.start() if call else 0
+            boxes, spoken = [spoken[begin:]], spoken[:begin].strip()
+        return joined(parts.thought, spoken), all_calls(map(_calls, boxes)), 1
 
     @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
