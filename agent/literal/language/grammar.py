@@ -103,13 +103,6 @@ def _later_joint() -> re.Pattern[str]:
     return re.compile(rf"(?:, (?:and |then )*| and (?:then )?| then )(?={lexicon.later_verb().pattern})")
 
 
-def _is_understood(text: str) -> bool:
-    try:
-        return bool(_read(text))
-    except NotUnderstoodError:
-        return False
-
-
 def _goals_of(part: str, quoted: Sequence[str]) -> list[Goal]:
     """Return the goals of one part of an instruction by itself; none if it is not understood."""
     reader = _Reader([*quoted])
@@ -177,7 +170,7 @@ class _Reader:
         for name in entry.get("with", {}):
             check_refusals(f"enable {groups[name]}")  # a verb that takes a label, because the group may be a label
         if (goals := self._built(entry, text, groups)) is None:
-            raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown, _is_understood)}")
+            raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
         self._add(goals)
         return True
 
@@ -208,7 +201,7 @@ class _Reader:
         shown = Part(text, self._quoted).shown(text)
         if is_switch(shown):  # "dark theme, please"
             return [kinds.Toggle(Target(shown), on=True)]
-        raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown, _is_understood)}")
+        raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
 
     def _built(self, entry: Mapping[str, Any], text: str, groups: Mapping[str, str]) -> list[Goal] | None:
         return builder(entry["does"])(Part(text, self._quoted, *self._it()), groups)

@@ -1,6 +1,5 @@
 """What the engine says: describes goals and targets, and suggests the nearest sentence that it understands."""
 
-from collections.abc import Callable
 from functools import cache
 
 from agent.core.actions import shorten
@@ -95,31 +94,25 @@ def _in(place: str) -> str:
     return f" in “{place}”" if place else ""
 
 
-def nearest(text: str, is_understood: Callable[[str], bool]) -> str:
+def nearest(text: str) -> str:
     """Return a suggestion with a leading space; "" if nothing is near."""
-    if (suggestion := _nearest(" ".join(text[:200].split()), is_understood)) is None:
-        return ""
-    return f" The nearest that I understand: “{suggestion}”."
+    suggestion = _nearest(" ".join(text[:200].split()))
+    return "" if suggestion is None else f" The nearest that I understand: “{suggestion}”."
 
 
 @cache
-def _nearest(text: str, is_understood: Callable[[str], bool]) -> str | None:
+def _nearest(text: str) -> str | None:
     from rapidfuzz import fuzz, process
 
-    words = text.split(" ")
-    if not words[0]:
+    verb = text.partition(" ")[0].casefold()
+    if not verb or verb in _QUESTIONS:
         return None
-    verbs = [verb for verb in config()["verbs"].split() if len(verb) > 2 and verb[0] == words[0][0].casefold()]
-    best = process.extractOne(words[0].casefold(), verbs, scorer=fuzz.ratio, score_cutoff=_ALIKE)
-    if words[0].casefold() in _QUESTIONS:
-        return None
-    spelled = f"{best[0]} {' '.join(words[1:])}" if best is not None and len(words) > 1 else text
-    if spelled != text and is_understood(spelled):
-        return spelled
     long = (name for name in names_of_things() if len(name) > 8 and f" {name} " in f" {text.casefold()} ")
     if things := [name for name in long if is_switch(name)]:
         return f"turn on {max(things, key=len)}"
     examples = config()["examples"]["sentences"]
-    same_verb = [example for example in examples if example.split(" ")[0] == words[0].casefold()]
+    verbs = [example.split(" ")[0] for example in examples]
+    meant = process.extractOne(verb, verbs, scorer=fuzz.ratio, score_cutoff=_ALIKE)
+    same_verb = [example for example in examples if meant and example.split(" ")[0] == meant[0]]
     found = process.extractOne(text, same_verb or examples, scorer=fuzz.ratio, score_cutoff=0 if same_verb else _NEAR)
     return None if found is None else str(found[0])
