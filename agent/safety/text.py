@@ -64,26 +64,8 @@ def unseen(char: str) -> bool:
 
 
 def places(text: str, piece: str) -> list[tuple[int, int]]:
-    """Return the positions in a text of a match in one of its readings; empty if they cannot be determined."""
-    if not piece.strip():
-        return []
-    exact = [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
-    if exact:
-        return exact
-    for deep in (False, True):
-        read: list[str] = []
-        at: list[int] = []
-        for index, char in enumerate(text):
-            seen = "" if unseen(char) else unicodedata.normalize("NFKC", "\n" if char == "\r" else char)
-            if deep:
-                bare = (one for one in unicodedata.normalize("NFKD", seen) if not unicodedata.combining(one))
-                seen = "".join(bare).translate(_LOOKS_LIKE)
-            read.append(seen)
-            at += [index] * len(seen)
-        found_at = [match.span() for match in re.finditer(re.escape(piece), "".join(read))]
-        if found_at:
-            return [(at[start], at[end - 1] + 1) for start, end in found_at]
-    return []
+    """Return the positions of a match in a text; empty if only another reading of the text has it."""
+    return [match.span() for match in re.finditer(re.escape(piece), text)] if piece.strip() else []
 
 
 def found(pattern: re.Pattern[str], text: str) -> bool:

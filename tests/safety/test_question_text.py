@@ -43,10 +43,11 @@ def test_what_where_and_the_whole_text(
     assert (told.what, told.where, told.text) == (what, where, text)
 
 
-def test_what_a_rule_found_is_marked_or_told_where_it_cannot_be() -> None:
-    told = asked(TypeText("x r\u200bm -rf y"), Question("r", "", matched=("rm -rf", "sudo rm")))
-    assert told.marks == ((2, 9),)
-    assert told.found == ("sudo rm",)
+@pytest.mark.parametrize("disguised", ["r\u200bm -rf", "ｒｍ -rf", "rm\u0301 -rf"])
+def test_what_a_rule_found_is_marked_or_told_where_the_text_disguises_it(disguised: str) -> None:
+    told = asked(TypeText(f"x {disguised} y sudo rm z"), Question("r", "", matched=("rm -rf", "sudo rm")))
+    assert [told.text[start:end] for start, end in told.marks] == ["sudo rm"]
+    assert told.found == ("rm -rf",)
 
 
 def test_what_was_typed_just_before_is_told_where_a_rule_found_something() -> None:

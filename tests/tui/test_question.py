@@ -81,6 +81,18 @@ async def test_a_command_after_1500_harmless_characters_is_in_sight_and_is_not_a
         assert bench.answers == [YES]
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_what_a_rule_found_is_in_sight_although_the_text_disguises_it(
+    bench: Bench, size: tuple[int, int]
+) -> None:
+    async with bench.app().run_test(size=size) as pilot:
+        text = BLIND.replace("rm -rf", "r\u200bm -rf") + HARMLESS * 9
+        await asked(bench, pilot, TypeText(text), matched=("rm -rf ~/Documents",), situation=TERMINAL)
+        always_in_sight(shown(pilot), "rm -rf ~/", "on and on;")
+        await read_to_the_end(bench, pilot)
+        assert bench.answers == [YES]
+
+
 @pytest.mark.parametrize("key", ["y", "a"])
 @pytest.mark.parametrize("size", SIZES)
 async def test_neither_once_nor_always_is_a_way_around_reading(bench: Bench, size: tuple[int, int], key: str) -> None:

@@ -375,18 +375,21 @@ def _tail(question: "Asked", width: int, low: bool) -> list[Content]:
     """Return what must always be in sight: the end of the text, and a rule's first finding if it is before that end."""
     last = ending(question.text, width - 6, question.marks)
     elsewhere = [span for span in question.marks if span[0] < last.start]
-    if not elsewhere:
+    if not elsewhere and not question.found:
         return [_line("ends: ", last)]
-    more = f" +{len(question.marks) - 1}" if len(question.marks) > 1 else ""
+    findings = len(question.marks) + len(question.found)
+    more = f" +{findings - 1}" if findings > 1 else ""
+    room = (width - 5 - len(more)) // 2 if low else width - 7 - len(more)
+    if elsewhere:
+        found = excerpt(question.text, room, elsewhere[0], question.marks)
+    else:  # as the rule reads it: the text has it in disguise
+        found = excerpt(question.found[0], room, (0, 0), [(0, len(question.found[0]))])
     if low:
-        half = (width - 5 - len(more)) // 2
-        found = excerpt(question.text, half, elsewhere[0], question.marks)
         return [
             _line("", found)
             .append(Content.styled(f"{more} ends ", "$text-muted"))
-            .append(_line("", ending(question.text, half - 1, question.marks)))
+            .append(_line("", ending(question.text, room - 1, question.marks)))
         ]
-    found = excerpt(question.text, width - 7 - len(more), elsewhere[0], question.marks)
     return [_line("found: ", found).append(Content.styled(more, "$text-muted")), _line("ends: ", last)]
 
 
