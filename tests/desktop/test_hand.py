@@ -16,9 +16,10 @@ import agent.desktop.x11.text
 from agent.core.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
+from agent.desktop.programs import host_pid
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.text import X11TextEntry, find_receiver, has_focus
+from agent.desktop.x11.text import X11TextEntry, find_receiver, has_focus, libraries_of
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
@@ -302,4 +303,4 @@ def test_what_an_isolated_program_is_made_with_is_known(hand, sandbox):
     finally:
         display.close()
     receiver = found[-1]
-    assert "libgtk-3.so" in hand._text._program(receiver).libraries
+    assert "libgtk-3.so" in libraries_of(host_pid(receiver.window.pid, sandbox.environ))

@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,9 @@ from agent.desktop.x11.selections import SelectionOwner, saved
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
-#: Bytes that are read of a process's memory map and environment; browsers have 1 MB.
+#: Bytes that are read of a process's memory map; browsers have 1 MB.
 _MOST_READ = 4_000_000
 _LIBRARY = re.compile(r"/([^/\s]+\.so)\b")
-_INPUT_METHODS = re.compile(r"\b(?:GTK_IM_MODULE|QT_IM_MODULE|XMODIFIERS)=(?:@im=)?(\w+)")
-_PLAIN_METHODS = {"", "none", "xim", "simple", "compose", "local", "wayland"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +50,6 @@ class Receiver:
     client: int  # the client that created it
     window: Window  # the child of the root that contains it; its PID is in the PID namespace of its program
     desktop: bool = False  # whether it is the desktop itself
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What is known about the process that shows a window; empty if the process may not be inspected."""
-
-    libraries: frozenset[str] = frozenset()  # the names of the loaded libraries
-    composes: bool = False  # whether its environment names an input method, which may change what keys mean
-
-    @classmethod
-    def of(cls, pid: int) -> "Program":
-        """Inspect a process, by its PID in our namespace."""
-        set_up = _INPUT_METHODS.findall(_read(pid, "environ").replace("\0", " "))
-        composes = any(method.lower() not in _PLAIN_METHODS for method in set_up)
-        return cls(frozenset(_LIBRARY.findall(_read(pid, "maps"))), composes)
 
 
 def find_receiver(display: Any) -> Receiver | None:
@@ -116,13 +99,11 @@ def _is_on_screen(display: Any, identifier: int) -> bool:
     return bool(inside and size.x + size.width > 0 and size.y + size.height > 0)
 
 
-def _read(pid: int, name: str) -> str:
-    """Read a file of a process in /proc; "" if that is not allowed or there is no such process."""
-    try:
-        with Path("/proc", str(pid), name).open("rb") as file:
-            return os.fsdecode(file.read(_MOST_READ))
-    except OSError:
-        return ""
+def libraries_of(pid: int) -> frozenset[str]:
+    """Return the names of the libraries that a process has loaded; empty if it may not be inspected."""
+    with suppress(OSError), Path("/proc", str(pid), "maps").open("rb") as file:
+        return frozenset(_LIBRARY.findall(os.fsdecode(file.read(_MOST_READ))))
+    return frozenset()
 
 
 class Ping:
@@ -271,7 +252,7 @@ class X11TextEntry:
     """Text entry on X11; needs xclip to restore the clipboard. Raises EnvironmentLacksError: xclip is missing."""
 
     def __init__(self, pid_here: Callable[[int], int] = lambda pid: pid) -> None:
-        self._number_here = pid_here
+        self._pid_here = pid_here
         if shutil.which("xclip") is None:
             raise EnvironmentLacksError("The program xclip is missing.", "Install it: apt-get install xclip.")
 
@@ -291,24 +272,18 @@ class X11TextEntry:
 
             window = None if receiver is None else receiver.window
             typing = Typing(text, press, check_stop, window, now)
-            typing.enter(_Entering(display, receiver, typing, self._program).enter)
-
-    def _program(self, receiver: Receiver) -> Program:
-        pid = receiver.window.pid
-        return Program() if pid is None else Program.of(self._number_here(pid))
+            typing.enter(_Entering(display, receiver, typing, self._pid_here).enter)
 
 
 class _Entering:
     """Enters one text into the window that has the focus."""
 
-    def __init__(
-        self, display: Any, receiver: Receiver | None, typing: Typing, program: Callable[[Receiver], Program]
-    ) -> None:
+    def __init__(self, display: Any, receiver: Receiver | None, typing: Typing, pid_here: Callable[[int], int]) -> None:
         self._display = display
         self._keyboard = Keyboard(display)
         self._receiver = receiver
         self._typing = typing
-        self._program = program
+        self._pid_here = pid_here
 
     def enter(self) -> None:
         """Enter the text, without the line ends at its end. Raises ActionFailedError."""
@@ -335,12 +310,11 @@ class _Entering:
                         raise ActionFailedError(NOTHING_TOOK_IT)
 
     def _way(self, receiver: Receiver) -> Way:
-        owner = self._display.get_selection_owner(self._display.intern_atom("PRIMARY"))
-        program = self._program(receiver)
+        owner, pid = self._display.get_selection_owner(self._display.intern_atom("PRIMARY")), receiver.window.pid
         return way_of(
             receiver.window.app,
-            program.libraries,
-            composes=self._keyboard.has_input_method() or program.composes,
+            () if pid is None else libraries_of(self._pid_here(pid)),
+            composes=self._keyboard.has_input_method(),
             tk=is_tk(self._display, receiver),
             desktop=receiver.desktop,
             selected=not isinstance(owner, int) and client_of(self._display, owner.id) == receiver.client,
