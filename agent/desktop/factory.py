@@ -22,7 +22,6 @@ _LOOK = (
     "Look at your screen: the desktop asks there whether mai-agent may see and use it. Choose a monitor, "
     'switch on "Allow Remote Interaction" where there is such a switch, and press Share.'
 )
-_LACKING = "This is a Wayland session whose compositor lets programs {do} by wlroots' protocols (it lacks {what})."
 
 
 def open_desktop(
@@ -146,7 +145,7 @@ def _chosen(
         raise EnvironmentLacksError(
             "There is no Wayland session: WAYLAND_DISPLAY is not set.", f"{_SANDBOX}, or leave out --desktop."
         )
-    from agent.desktop.wlroots.desktop import FOR_TOUCHING, missing_on
+    from agent.desktop.wlroots.desktop import missing_on
 
     missing = missing_on(environ)
     if not missing and kind != "portal":
@@ -156,10 +155,10 @@ def _chosen(
         return "portal"
     wlroots_lack = ""
     if missing:
-        untouched = FOR_TOUCHING & set(missing)
-        unseen = "neither see nor touch the screen" if untouched else "touch the screen, but not see it,"
-        do = "see the screen, but not touch it," if set(missing) <= untouched else unseen
-        wlroots_lack = _LACKING.format(do=do, what=", ".join(missing))
+        wlroots_lack = (
+            "This is a Wayland session whose compositor does not let programs see and use the screen by wlroots' "
+            f"protocols (it lacks {', '.join(missing)})."
+        )
     never = "X11's tools need --desktop x11 on a Wayland session: they see only X clients."
     raise EnvironmentLacksError(
         " ".join(one for one in (wlroots_lack, lack, never) if one),
@@ -170,10 +169,9 @@ def _chosen(
 def portal_lacks(session: Mapping[str, str]) -> str:
     """Say why the portal cannot be used, as a sentence; "" if it can."""
     from agent.desktop.portal.consent import missing_on
-    from agent.desktop.portal.session import mutter_lacks
 
     try:
-        return mutter_lacks(session) if MARK in session else missing_on(session)
+        return "" if MARK in session else missing_on(session)  # a sandbox has Mutter's own interfaces
     except EnvironmentLacksError as error:
         return error.what
 

@@ -114,8 +114,6 @@ def open_portal(
     Raises EnvironmentLacksError: it was refused or not answered in time, or the portal cannot be used. UsageError:
     there is no such monitor among the allowed ones. StoppedError: the stop switch was set.
     """
-    if missing := missing_on(environ):
-        raise EnvironmentLacksError(missing, "Install it, and log in again.")
     with ExitStack() as begun:  # closes the bus if the session cannot be opened
         try:
             session = PortalSession(begun.enter_context(Bus(environ)), stop, seconds, monitor)

@@ -169,15 +169,6 @@ _HIDDEN = 0  # cursor mode: captures do not show the pointer
 _STREAM = 10.0
 
 
-def mutter_lacks(environ: Mapping[str, str]) -> str:
-    """Return what is missing for Mutter's own interfaces, as a sentence; "" if nothing is."""
-    try:
-        with Bus(environ) as bus:
-            return "" if bus.owned(MUTTER) and bus.owned(_CAST) else "This compositor is no GNOME Shell."
-    except BusError as error:
-        return f"This compositor cannot be asked: {error}."
-
-
 def open_mutter(environ: Mapping[str, str], monitor: int | None) -> "MutterSession":
     """Open a session for one monitor. Raises EnvironmentLacksError, and UsageError: there is no such monitor."""
     try:

@@ -125,8 +125,6 @@ class WlrootsScreen:
 
 #: Interfaces that a compositor must offer.
 NEEDED = (SCREENCOPY, POINTERS, KEYBOARDS, "wl_shm", "wl_seat")
-#: Interfaces of `missing_on` that are needed for input; all others are needed for capture.
-FOR_TOUCHING = frozenset({POINTERS, KEYBOARDS, "wl_seat"})
 _PANELS = "Panels, notifications and open menus are unknown here: a click on them counts for the window below."
 
 
