@@ -104,7 +104,7 @@ def test_an_old_picture_given_again_is_not_taken_for_the_screen(bench: Bench) ->
 
     found = tried(bench, screen=lambda desktop: Seen(desktop.screen, old))
     assert found["capture"].ok is False
-    assert "capture is outdated" in found["capture"].detail
+    assert "does not show our whole window and its change" in found["capture"].detail
 
 
 @pytest.mark.e2e

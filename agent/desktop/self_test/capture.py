@@ -84,9 +84,9 @@ _MUCH = 2000
 _WHOLE = 0.98
 #: Colour values up to this look black to a person.
 _BLACK = 8
-_ASLEEP = (
-    "What is captured is not what is shown: is the screen locked or asleep, was another one chosen in the dialog, or "
-    "is this X11's capture of a Wayland session (--desktop)?"
+_UNSEEN = (
+    "Is the screen locked or asleep, is another window on top, was another monitor chosen (--monitor, or the dialog), "
+    "or is this X11's capture of a Wayland session (--desktop)?"
 )
 
 
@@ -107,7 +107,7 @@ def look_for(
     window.forget()
     window.ask("turn")
     window.wait("turned")
-    found, after = None, before
+    after = before
     deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         after = screen.grab()
@@ -115,8 +115,9 @@ def look_for(
         if found is not None and found.right >= _WHOLE:
             return _placed(window, found, after)
         stop.sleep(_POLL)
-    why, remedy = _unseen(before.image, after.image, found, pattern, len(desktop.monitors))
-    return Finding("capture", ok=False, detail=why, remedy=remedy), None
+    empty = what_is_empty(after.image)
+    detail = f"the capture is empty: {empty}" if empty else "the capture does not show our whole window and its change"
+    return Finding("capture", ok=False, detail=f"{detail}, though the window is on the screen", remedy=_UNSEEN), None
 
 
 def _placed(window: SelfTestWindow, found: Found, frame: Frame) -> tuple[Finding, DesktopPoint | None]:
@@ -135,19 +136,6 @@ def _placed(window: SelfTestWindow, found: Found, frame: Frame) -> tuple[Finding
         f"by {found.off} of 255"
     )
     return Finding("capture", ok=True, detail=detail), origin
-
-
-def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Pattern, monitors: int) -> tuple[str, str]:
-    empty = what_is_empty(after)
-    if empty:
-        return f"the capture is empty: {empty}, though a window of ours is on the screen", _ASLEEP
-    if found is not None:
-        return f"only {found.right:.0%} of our window is seen as it was drawn", "Is another window on top of it?"
-    if pattern.pixels(before) >= _MUCH:
-        return "the capture is outdated: it does not show the change of our window", _ASLEEP
-    if monitors > 1:
-        return "our window is not on the monitor that is captured", "Pass the monitor that shows it with --monitor."
-    return "our window is on the screen, but not in the capture", _ASLEEP
 
 
 def what_is_empty(image: "Image") -> str:
