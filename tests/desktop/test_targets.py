@@ -214,14 +214,6 @@ def test_when_our_window_only_comes_next_because_another_was_minimised_nothing_i
     assert hand(desk, frozenset({TERMINAL.id})).perform(ON_BAR) == "done"
 
 
-def test_keys_that_switch_to_our_window_are_undone_too():
-    desk = Desk(EDITING, OURS)
-    desk.behave = lambda: desk.activate(TERMINAL.id)
-    with pytest.raises(ActionFailedError, match="the windows were put back"):
-        hand(desk, frozenset({TERMINAL.id})).perform(PressKeys(("alt", "tab")))
-    assert desk.focus == EDITOR
-
-
 def test_when_a_click_in_a_panel_hides_our_window_it_is_shown_again():
     desk = Desk(EDITING, OURS, BAR)
     desk.behave = lambda: desk.hidden.add(TERMINAL.id)

@@ -27,10 +27,9 @@ _MOVED_WINDOW = "another window came to that point meanwhile: look again"
 _CHANGED = "the windows changed meanwhile: look again"
 #: Seconds that window managers need to hand over the focus.
 _HANDOVER = 0.6
-#: Seconds in which our window may still come up after a click in a panel or keys that switch windows.
+#: Seconds in which our window may still come up after a click in a panel.
 _COMES_UP = 0.4
 _POLL = 0.03
-_SWITCHING = {"alt", "super"}
 #: Shorter titles are too unspecific to recognise a panel's entry by.
 _SHORTEST = 4
 
@@ -47,7 +46,6 @@ class GuardedHand:
         self._windows = Connection(reach.open_windows)
         self._reach = reach
         self._meant = meant
-        self._switching = False  # a held key brings up another window when it is released
 
     def perform(self, action: actions.Action[DesktopPoint]) -> str:
         """Carry the action out if it would still land where it was meant to."""
@@ -62,8 +60,6 @@ class GuardedHand:
             self._windows.close()
             raise ActionFailedError(_CHANGED) from error
         done = self._hand.perform(action)
-        if isinstance(action, actions.KeyDown | actions.KeyUp) and _SWITCHING & set(action.keys):
-            self._switching = isinstance(action, actions.KeyDown)
         if before is not None and before.put_back():
             raise ActionFailedError(_OWN_RAISED)
         return done
@@ -104,12 +100,8 @@ class GuardedHand:
         return any(len(title) >= _SHORTEST and title in name for title in ours for name in names)
 
     def _may_bring_up(self, action: actions.Action[DesktopPoint], windows: Windows) -> bool:
-        """Whether we have a window, and the action may raise, minimise or close a window that it does not touch."""
-        if not self._reach.may_own:
-            return False
-        if isinstance(action, actions.PressKeys | actions.HoldKeys | actions.KeyDown | actions.KeyUp):
-            return bool(_SWITCHING & set(action.keys))
-        if not isinstance(
+        """Whether we have a window, and the action presses something in a panel, which may raise or minimise it."""
+        if not self._reach.may_own or not isinstance(
             action, actions.Click | actions.LongPress | actions.Drag | actions.ButtonDown | actions.ButtonUp
         ):
             return False
@@ -132,17 +124,7 @@ class GuardedHand:
         raise ActionFailedError(_OWN_FOCUS)
 
     def lift(self) -> None:
-        """Release held keys. If that brings up our own windows, put them back."""
-        windows = self._windows.get() if self._switching and self._reach.may_own else None
-        self._switching = False
-        try:
-            before = None if windows is None else _OwnWindows(windows, self._reach)
-            self._hand.lift()
-            if before is not None:
-                before.put_back()
-        except EnvironmentLacksError:
-            self._windows.close()
-            self._hand.lift()
+        self._hand.lift()
 
     def release_all(self) -> None:
         self._hand.release_all()
