@@ -105,23 +105,58 @@ def test_what_a_closed_popover_holds_is_not_told() -> None:
     assert [one.ref[1] for one in told] == ["popover"]
 
 
-def test_what_a_page_in_the_making_lacks_is_asked_for_again_but_ever_more_seldom(monkeypatch: Any) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    item = (("app", "list"), ("app", ""), ("app", ""), 0, 1, [], "", role("list"), "", [STATES, 0])
-    unfolded: dict[Ref, gtk4.Asked] = {}
-    asked = []
-    for clock[0] in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.5, 2.0, 3.4, 3.6, 7.4, 7.7):
-        question = gtk4.cached(("app", "root"), unfolded)
+class Cached:
+    """An application that creates a node when its parent is asked for its children, as GTK 4.8 does."""
+
+    def __init__(self) -> None:
+        self.created: dict[str, tuple[str, str, int]] = {}  # role, parent, and the number of children that it claims
+        self.children: dict[str, dict[str, tuple[str, str, int]]] = {}
+        self.asked: list[str] = []
+
+    def look(self) -> set[str]:
+        """Return the nodes that a look finds. `asked` holds what it asked for."""
+        self.asked.clear()
+        question = gtk4.cached(("app", "root"))
         calls = next(question)
-        members = []
         try:
             while True:
-                members += [call.member for call in calls]
-                calls = question.send([([item],) if call.member == "GetItems" else ([],) for call in calls])
-        except StopIteration:
-            asked.append("GetChildren" in members)
-    assert asked == [True] * 5 + [False] * 2 + [True, False, False, True, False, True]
+                calls = question.send([self.reply(call) for call in calls])
+        except StopIteration as end:
+            return {ref[1] for ref in end.value}
+
+    def reply(self, call: Call) -> Any:
+        self.asked.append(call.member if call.member == "GetItems" else call.path)
+        if call.member == "GetItems":
+            return (
+                [
+                    (("app", path), NULL, ("app", parent), 0, count, [], "", role(kind), "", [STATES, 0])
+                    for path, (kind, parent, count) in self.created.items()
+                ],
+            )
+        found = self.children.get(call.path, {})
+        self.created |= found
+        return ([("app", path) for path in found],)
+
+
+def test_what_a_page_in_the_making_lacks_is_asked_for_at_every_look() -> None:
+    application = Cached()
+    application.created = {"page": ("filler", "root", 1)}
+    for _ in range(2):
+        assert application.look() == {"page"}
+        assert application.asked == ["GetItems", "page"]
+    application.children = {"page": {"box": ("filler", "page", 1)}, "box": {"button": ("push button", "box", 0)}}
+    assert application.look() == {"page", "box", "button"}
+    assert application.asked == ["GetItems", "page", "box", "button", "GetItems"]
+    assert application.look() == {"page", "box", "button"}
+    assert application.asked == ["GetItems"]
+
+
+def test_a_list_is_asked_for_new_rows_at_every_look_because_it_claims_as_many_as_before() -> None:
+    application = Cached()
+    application.created = {"list": ("list", "root", 1), "old": ("list item", "list", 0)}
+    assert application.look() == {"list", "old"}
+    application.children = {"list": {"old": ("list item", "list", 0), "new": ("list item", "list", 0)}}
+    assert application.look() == {"list", "old", "new"}
 
 
 def windows_with(kind: str, name: str, toolkit: str, states: int = STATES) -> list[str]:
@@ -156,12 +191,3 @@ def test_a_dialog_that_gtk_4_8_calls_a_filler_is_a_window() -> None:
 )
 def test_other_fillers_are_none(kind: str, name: str, toolkit: str, states: int) -> None:
     assert windows_with(kind, name, toolkit, states) == []
-
-
-def test_a_list_that_shows_none_of_the_rows_it_told_is_asked_again() -> None:
-    shown, hidden = node("row", "list item", "Blank", (10, 40, 300, 50), "list"), node("old", "list item", "Old")
-    box = node("list", "list", "Options", (10, 40, 300, 60), "frame")
-    box.children = [hidden.ref]
-    assert gtk4.hollow_lists([box, hidden]) == {box.ref}
-    box.children = [hidden.ref, shown.ref]
-    assert gtk4.hollow_lists([box, hidden, shown]) == set()

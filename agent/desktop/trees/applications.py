@@ -1,12 +1,11 @@
 """The applications on the accessibility bus, and how their window nodes match the windows of the desktop."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agent.core.geometry import Region
 from agent.desktop.protocol.windows import Layer
 from agent.desktop.trees.bus import DBUS, Call, Question
-from agent.desktop.trees.gtk4 import Asked
 from agent.desktop.trees.roles import VISIBLE, WINDOWS, has
 from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, scaled, text_of
 
@@ -31,8 +30,6 @@ class Application:
     toolkit: str
     matches: bool = True  # whether it answers `tree.below`
     scale: int | None = None  # how many pixels it counts as one: GTK 3 on X11, if windows are scaled; None: not known
-    unfolded: dict[Ref, Asked] = field(default_factory=dict)  # see `gtk4.cached`
-    hollow: set[Ref] = field(default_factory=set)  # see `gtk4.hollow_lists`
 
     @property
     def is_gtk4(self) -> bool:

@@ -164,9 +164,7 @@ class AtspiElements:
         shown = [frame for frame in frames if frame.ref in found and parts.get(found[frame.ref].window.id)]
         cache: dict[Ref, Node] = {}
         if application.is_gtk4:
-            hollow = frozenset(application.hollow)
-            cache = (yield from gtk4.cached(application.ref, application.unfolded, hollow)) or {}
-            application.hollow.clear()
+            cache = (yield from gtk4.cached(application.ref)) or {}
         seeing = (self._seeing(application, frame, found[frame.ref], layers, parts, cache) for frame in shown)
         return (yield from scaled(together(*seeing), application.scale or 1))
 
@@ -184,7 +182,6 @@ class AtspiElements:
         if application.is_gtk4:
             menus = [one.outer for one in layers if one.helper and one.client == layer.client]
             nodes, moved = yield from gtk4.placed(cache, frame.ref, *origin, menus)
-            application.hollow |= gtk4.hollow_lists(nodes)
         else:
             nodes = yield from self._nodes(application, frame.ref)
             move(nodes, *origin)

@@ -5,9 +5,7 @@ leaves out paddings in boxes (a round button of 34 pixels has 24, around its cen
 their boxes: only a hit test can tell that they are hidden.
 """
 
-import time
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from agent.core.geometry import Region
 from agent.desktop.trees import roles, tree
@@ -18,26 +16,7 @@ from agent.desktop.trees.tree import Node, Ref
 _LISTS = numbers("list")
 _PLACED = roles.CONTROLS | roles.CONTAINERS | roles.SCROLL_PANES
 _PLACED_IF_NAMED = roles.TEXTS | roles.NAMED_CONTAINERS
-#: A node that returns fewer children than it claims is asked this many times in a row, then again after this many
-#: seconds, which double each time: on a busy computer a page may be created late.
-_MOST_TIMES, _AGAIN = 5, 1.0
-_LONGEST_PAUSE = 30.0
 _ITEMS = "a((so)(so)(so)iiassusau)"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The result of asking a node for its children."""
-
-    claimed: int  # the number of children that it claims
-    known: int  # the number of children that it returned
-    times: int  # how many times in a row the answer was the same
-    at: float  # the time of the last call (monotonic seconds)
-
-    def is_enough(self, node: Node) -> bool:
-        if (self.claimed, self.known) != (node.count, len(node.children)) or self.times < _MOST_TIMES:
-            return False
-        return time.monotonic() - self.at < min(_AGAIN * 2.0 ** (self.times - _MOST_TIMES), _LONGEST_PAUSE)
 
 
 def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
@@ -56,47 +35,28 @@ def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
     return known
 
 
-def cached(
-    application: Ref, unfolded: dict[Ref, Asked], hollow: Collection[Ref] = ()
-) -> Question[dict[Ref, Node] | None]:
+def cached(application: Ref) -> Question[dict[Ref, Node] | None]:
     """Return all nodes of an application, without boxes; None if it has no cache or an empty one.
 
-    `unfolded` remembers the nodes that were asked for their children. A page that is still being created lacks some,
-    so its nodes are asked again, and so are the nodes in `hollow`.
+    A page that is still being created lacks nodes, and a list with new rows claims as many as before. So these nodes
+    are asked for their children each time. If they return unknown ones, all nodes are read again.
     """
-    known: dict[Ref, Node] = {}
     asked: set[Ref] = set()
-    answered: set[Ref] = set()  # a busy application may not answer; then it is asked again the next time
     for _ in range(tree.DEEPEST):
-        nodes = yield from listed(application)
-        if nodes is None:
-            return None
-        known = nodes
-        fresh = [
-            node.ref
-            for node in known.values()
-            if (len(node.children) < node.count or node.ref in hollow)
-            and has(node.states, roles.VISIBLE)
-            and node.ref not in asked
-            and not ((before := unfolded.get(node.ref)) is not None and before.is_enough(node))
-        ]
-        if not fresh or len(known) >= tree.MOST_NODES:
-            break
-        for _ in range(tree.DEEPEST):  # down to the leaves, before all of them are read again
+        known = yield from listed(application)
+        if known is None or len(known) >= tree.MOST_NODES:
+            return known
+        lacking = [node for node in known.values() if len(node.children) < node.count or node.role in _LISTS]
+        fresh = [node.ref for node in lacking if has(node.states, roles.VISIBLE) and node.ref not in asked]
+        found_new = False
+        while fresh and len(asked) <= tree.MOST_NODES:  # down to the leaves, before all of them are read again
             replies = yield [tree.children(ref) for ref in fresh]
             asked.update(fresh)
-            answered.update(ref for ref, reply in zip(fresh, replies, strict=True) if reply is not None)
             below = [ref for reply in replies for ref in tree.refs(reply)]
-            fresh = [ref for ref in below if ref not in known and ref not in asked]
-            if not fresh or len(asked) > tree.MOST_NODES:
-                break
-    for ref in [ref for ref in unfolded if ref not in known]:
-        del unfolded[ref]
-    for ref in answered & known.keys():
-        now = known[ref].count, len(known[ref].children)
-        last = unfolded.get(ref)
-        times = last.times + 1 if last is not None and now == (last.claimed, last.known) else 1
-        unfolded[ref] = Asked(*now, times, time.monotonic())
+            fresh = [ref for ref in dict.fromkeys(below) if ref not in known and ref not in asked]
+            found_new = found_new or bool(fresh)
+        if not found_new:
+            break
     return known
 
 
@@ -145,16 +105,6 @@ def placed(
         for ref in held
     }
     return [node for node in below if node.ref not in closed], moved
-
-
-def hollow_lists(nodes: Sequence[Node]) -> set[Ref]:
-    """Return visible lists without visible known rows: they have new rows, but claim as many as before."""
-    boxed = {node.ref for node in nodes if node.box is not None}
-    return {
-        node.ref
-        for node in nodes
-        if node.role in _LISTS and node.ref in boxed and node.children and not boxed.intersection(node.children)
-    }
 
 
 def inside(known: dict[Ref, Node], root: Node) -> set[Ref]:
