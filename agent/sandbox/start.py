@@ -160,11 +160,9 @@ def start(
     if session.display == "x11":
         _start_display(size, environ, check)
     environ |= _start_bus(folder, environ, check)
-    before = dict(os.environ)
+    outside = display_environ()
     apply(environ)
     try:
-        if session.display == "x11":
-            _paint_root(session.wallpaper)
         for command in session.start:
             start_inside([word.format(size=size) for word in command], environ)
         if session.display == "x11":
@@ -172,8 +170,7 @@ def start(
         else:
             _wait_for_compositor(session, environ, size, check)
     except BaseException:
-        os.environ.clear()
-        os.environ.update(before)
+        apply(outside)
         raise
     return environ
 
@@ -314,21 +311,8 @@ def _first_line(command: list[str], environ: Environ, what: str, check: Callable
         return text.decode().strip() if text.endswith(b"\n") else ""
 
 
-def _paint_root(colour: str) -> None:
-    """Set the root window's colour, as #rrggbb."""
-    from Xlib.display import Display
-
-    display: Any = Display()
-    try:
-        root = display.screen().root
-        root.change_attributes(background_pixel=int(colour.removeprefix("#"), 16))
-        root.clear_area()
-        display.sync()
-    finally:
-        display.close()
-
-
 def _wait_until_ready(session: Session, check: Callable[[], None]) -> None:
+    """Paint the root window, and wait for the desktop."""
     from Xlib.display import Display
 
     windows = open_x11_windows()
@@ -337,6 +321,9 @@ def _wait_until_ready(session: Session, check: Callable[[], None]) -> None:
     display: Any = Display()
     with closing(windows), closing(display):
         manager, root = display.intern_atom("_NET_SUPPORTING_WM_CHECK"), display.screen().root
+        root.change_attributes(background_pixel=int(session.wallpaper.removeprefix("#"), 16))
+        root.clear_area()
+        display.sync()
 
         def is_ready() -> bool:
             shown = {window.app.lower() for window in windows.windows()}
