@@ -1,32 +1,11 @@
-"""Environments of programs that use a server: an agent's shell, and the Grid's inference worker."""
+"""The environment of a program that uses a server: the Grid's inference worker."""
 
 from collections.abc import Sequence
 
-from serverctl.export.common import Document, Source, commented, exports
-from serverctl.plan.show import limits_json
+from serverctl.export.common import Document, Source, commented
 
 #: Token limit of an answer if a request names none.
 _ANSWER_TOKENS = 4096
-
-
-def agent_documents(source: Source) -> Sequence[Document]:
-    """Lines for a shell: `set -a; . ./agent.env; set +a`, or `source`."""
-    limits = limits_json(source.plan)
-    endpoints = [f"{server.url}/v1" for server in source.servers()]
-    agents = {"MAI_AGENT_ENDPOINT": endpoints[0], "MAI_AGENT_MODEL": source.model}
-    pictures = {
-        "MAI_SERVER_IMAGES": limits["images"],
-        "MAI_SERVER_HISTORY_IMAGES": limits["history_images"],
-        "MAI_SERVER_MAX_PIXELS": limits["max_pixels"] or source.plan.model.max_pixels,
-    }
-    programs = {
-        "MAI_SERVER_ENDPOINTS": " ".join(endpoints),
-        "MAI_SERVER_CONTEXT": limits["context"],
-        **(pictures if source.plan.model.shape.vision else {}),
-        "MAI_SERVER_SLOTS": source.slots,
-    }
-    text = source.header_comment(source.notes("env.agent")) + exports(agents) + "\n"
-    return [Document("agent.env", text + commented(source.notes("env.programs")) + exports(programs))]
 
 
 def grid_documents(source: Source) -> Sequence[Document]:

@@ -41,7 +41,7 @@ examples:
   mai-server export notebook --gpu T4 --out mai-ui-t4.ipynb    (T4, L4, A100-40, A100-80, H100, B200, ...)
   mai-server export haproxy --gpu H100 --gpus 8 --preset throughput --out haproxy.cfg
   mai-server export litellm --model MAI-UI-2B --beside Qwen3-VL-8B-Instruct --gpu L40S --out litellm.yaml
-  mai-server export env -- --seed 0                      vLLM's own flags after --"""
+  mai-server export script -- --seed 0                   vLLM's own flags after --"""
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 #: Options that a file's first line repeats as they are.

@@ -1,4 +1,4 @@
-"""Exports for others: workers of a grid, an agent's environment, several machines."""
+"""Exports for others: workers of a grid, several machines."""
 
 import json
 import os
@@ -42,20 +42,6 @@ def test_the_grid_worker_has_more_threads_only_where_the_plan_is_for_many_and_ha
     assert threads("--preset", "throughput", "--set", "max_num_seqs=1") == "1"
     assert int(threads("--preset", "throughput")) > 1
     assert threads("--set", "max_num_seqs=6") == "1"
-
-
-def test_an_agents_shell_reads_its_environment(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = tmp_path / "agent.env"
-    file.write_text(
-        exported(capsys, "env", "--gpu", "H100", "--gpus", "2", "--preset", "throughput", "--name-as", "it's")
-    )
-    script = '. "$1"; for name in ENDPOINT MODEL; do eval "printf \'%s\\n\' \\"\\$MAI_AGENT_$name\\""; done; env'
-    done = subprocess.run(["sh", "-euc", script, "sh", file], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[:2] == ["http://127.0.0.1:8000/v1", "it's"]
-    assert "MAI_SERVER_ENDPOINTS=http://127.0.0.1:8000/v1 http://127.0.0.1:8001/v1\n" in done.stdout
-    limits = json.loads(run_plan(capsys, "--gpu", "H100", "--gpus", "2", "--preset", "throughput"))["limits"]
-    for name, limit in (("CONTEXT", "context"), ("IMAGES", "images"), ("MAX_PIXELS", "max_pixels")):
-        assert f"MAI_SERVER_{name}={limits[limit]}\n" in done.stdout
 
 
 # Several machines.
