@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
-from serverctl.load.bench.report import LATENCIES, RATES, Measurement, Report
+from serverctl.load.bench.report import LATENCIES, RATES, Report
 from serverctl.load.bench.workload import AGAIN, Setting
 
 INTERVAL = "95 % of the ratio of means of the same requests, by the spread between groups that were under way at once"
@@ -19,12 +19,10 @@ _LEAST_GROUPS = 4
 #: 95 % of the normal distribution lie within this many standard deviations.
 _Z = 1.959964
 
-#: "disturbed": the measuring program was held up during one of the two.
-Outcome: TypeAlias = Literal["lower", "higher", "within noise", "too few samples", "disturbed"]
+Outcome: TypeAlias = Literal["lower", "higher", "within noise", "too few samples"]
 
 CAVEAT = (
-    f"Interval: {INTERVAL}. Within noise: the interval holds 1. Disturbed: in one of the runs, this program "
-    "was delayed by the difference or more (see the notes), so no verdict. Servers that run get the same requests in "
+    f"Interval: {INTERVAL}. Within noise: the interval holds 1. Servers that run get the same requests in "
     "turn; presets are started in alternating blocks (--rounds), and a machine that was busier during one of the "
     "blocks looks like a difference. Rates are one number a run, so they have no interval; judge them by end to end."
 )
@@ -113,10 +111,7 @@ def compared(reports: Sequence[Report]) -> Iterator[Row]:
         measured = [measurements.get(base.setting) for measurements in settings]
         for latency in LATENCIES:
             first, *others = ([] if one is None else one.by_number(latency) for one in measured)
-            differences = [
-                _judged(base, one, compare_pairs(first, values, base.setting.concurrency), latency)
-                for one, values in zip(measured[1:], others, strict=True)
-            ]
+            differences = [compare_pairs(first, values, base.setting.concurrency) for values in others]
             means = tuple(fmean(values) if one and (values := one.values(latency)) else None for one in measured)
             yield Row(base.setting, latency, means, (None, *differences))
         for rate in RATES:
@@ -173,18 +168,5 @@ def _verdict(name: str, first: str, differences: Sequence[tuple[Setting, Differe
     words = {"better": "is better than", "worse": "is worse than"}.get(judgement)
     if words:
         return Verdict(name, judgement, f"{name} {words} {first}: {summary}.")
-    if outcomes == {"disturbed"}:
-        summary += "; this program was held up for as long as they differ by"
     less = "whether it is better cannot be told" if judgement == "cannot tell" else "it depends on the setting"
     return Verdict(name, judgement, f"{name} against {first}: {less}; {summary}.")
-
-
-def _judged(
-    first: Measurement, other: Measurement | None, difference: Difference | None, latency: str
-) -> Difference | None:
-    """Return the difference; its verdict is "disturbed" if our delays were as large."""
-    if difference is None or other is None or not (first.disturbed or other.disturbed):
-        return difference
-    if abs(fmean(first.values(latency)) - fmean(other.values(latency))) > max(first.lag_ms, other.lag_ms):
-        return difference
-    return replace(difference, verdict="disturbed")

@@ -30,8 +30,6 @@ T = TypeVar("T")
 _SILENCE_S = 300.0
 #: Seconds to wait, because the server counts a request shortly after its last token.
 _SETTLE_S = 0.3
-#: Interval at which the delay of our own event loop is measured, seconds.
-_BEAT_S = 0.01
 
 _USAGE: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
 #: Optional parts of a request, to try in this order until the server accepts one. The first asks for answers of equal
@@ -158,7 +156,6 @@ class _Bench:
     chats: Mapping[int, list[dict[str, Any]]] = field(default_factory=dict)  # its requests, by number
     samples: list[Sample] = field(default_factory=list)
     seconds: float = 0.0  # in which this server had requests
-    lag_ms: float = 0.0  # the longest delay of our own event loop, which is not the server's time
     before: Snapshot | None = None  # its counters
 
     @property
@@ -181,7 +178,7 @@ class _Bench:
 
         Return whether the server accepts the setting. Raises _CutError.
         """
-        self.setting, self.samples, self.seconds, self.lag_ms, self.chats = setting, [], 0.0, 0.0, chats
+        self.setting, self.samples, self.seconds, self.chats = setting, [], 0.0, chats
         self._tell("preparing")
         for number in (-1, *(number for group in self.groups for number in group)):
             if number in chats:
@@ -214,22 +211,14 @@ class _Bench:
                     await self._check_alive(sample)
                     await asyncio.sleep(self.workload.pause_after(number))
 
-        watch = asyncio.ensure_future(self._watch_lag())
         gc.collect()
         gc.freeze()  # a full collection takes 20 ms, which would count as the server's time
         try:
             await self._until_cut(together([work() for _ in range(self.setting.concurrency)]))
         finally:
             gc.unfreeze()
-            watch.cancel()
             ends = [sample.sent_ms + sample.total_ms for sample in self.samples[first:]]
             self.seconds += max(ends, default=0.0) / 1000
-
-    async def _watch_lag(self) -> None:
-        while True:
-            began = time.perf_counter()
-            await asyncio.sleep(_BEAT_S)
-            self.lag_ms = max(self.lag_ms, (time.perf_counter() - began - _BEAT_S) * 1000)
 
     async def end(self) -> None:
         server = ServerSide()
@@ -241,7 +230,7 @@ class _Bench:
             complete = len(self.samples) == planned
             max_tokens = self.workload.max_tokens if self.setting.cache != "replayed" else 0
             self.measurements.append(
-                Measurement(self.setting, tuple(self.samples), self.seconds, server, max_tokens, self.lag_ms, complete)
+                Measurement(self.setting, tuple(self.samples), self.seconds, server, max_tokens, complete)
             )
         self.done += planned
 

@@ -32,9 +32,6 @@ PERCENTILES = "linear interpolation between the two nearest ranks (numpy's defau
 #: A note is added if more than the first share of cold prompts, or less than the second share of warm prompts, was
 #: cached. The chat format's first words alone are under 2 % of a cold prompt.
 _COLD_ENOUGH, _WARM_ENOUGH = 0.02, 0.5
-#: Delays above this many milliseconds and this share of the mean latency count as a disturbance. Writing one request
-#: with a screenshot takes this program 10 to 20 ms, and several at once take a multiple of that.
-_MUCH_LAG_MS, _MUCH_OF_LATENCY = 50.0, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +130,6 @@ class Measurement:
     seconds: float  # from the first request sent to the last answer
     server: ServerSide  # what the server counted meanwhile
     asked: int  # answer length that was asked for, in tokens
-    lag_ms: float = 0.0  # longest time that the measuring program itself was held up, in milliseconds
     complete: bool = True  # False if the bench was cut off in it
 
     @property
@@ -160,12 +156,6 @@ class Measurement:
         if latency == "inter_token_ms":
             return summarize([gap for sample in self.good for gap in sample.gaps_ms])
         return summarize(self.values(latency))
-
-    @property
-    def disturbed(self) -> bool:
-        """Whether the measuring program was held up so long that the latencies are not the server's alone."""
-        total = self.summary("total_ms")
-        return total is not None and self.lag_ms > max(_MUCH_LAG_MS, _MUCH_OF_LATENCY * total.mean)
 
     def tokens(self, kind: str) -> int | None:
         """The sum of a sample's "prompt_tokens" (and the like) over the answered requests; None if any is unknown."""
@@ -201,11 +191,6 @@ class Measurement:
             found.append(f"the server answered {counted(round(others), 'request')} of others at the same time.")
         if self.server.preemptions:
             found.append(f"the KV cache was too small: {self.server.preemptions:.0f} preemptions.")
-        if self.disturbed:
-            found.append(
-                f"this program itself was held up for up to {self.lag_ms:.0f} ms, by other work on this machine or by "
-                "its own sending: times may be too long by that."
-            )
         return [f"{self.setting}: {note}" for note in found]
 
     def to_json(self) -> dict[str, Any]:
@@ -224,7 +209,6 @@ class Measurement:
             "prompt_tokens": self.tokens("prompt_tokens"),
             "completion_tokens": self.tokens("completion_tokens"),
             "server": asdict(self.server),
-            "lag_ms": round(self.lag_ms, 1),
             "samples": [sample.to_json() for sample in self.samples],
         }
 
@@ -307,6 +291,5 @@ def _joined(blocks: Sequence[Measurement]) -> Measurement:
         samples=tuple(sample for block in blocks for sample in block.samples),
         seconds=sum(block.seconds for block in blocks),
         server=ServerSide(**counts),
-        lag_ms=max(block.lag_ms for block in blocks),
         complete=all(block.complete for block in blocks),
     )
