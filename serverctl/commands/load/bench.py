@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,7 +46,7 @@ _EXAMPLES = """examples:
   mai-server bench --compare latency balanced              start each preset in turn, and compare them
   mai-server bench --compare latency latency+max_num_seqs=4   a preset with another setting against it
   mai-server bench --compare latency latency         a test of the comparison: nothing must be better
-  mai-server bench --compare running http://127.0.0.1:8001    servers that run: the same requests to each in turn
+  mai-server bench --compare running http://127.0.0.1:8001    servers that run: the same requests to each
   mai-server bench --replay RUN --compare latency speculative  by a recorded run of mai-agent: its screenshots,
                                                            histories, answers' lengths and pauses
   mai-server bench --endpoint 127.0.0.1:8000 --json        any OpenAI-compatible server; all numbers as JSON
@@ -80,16 +80,13 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"There is no folder {options.out.parent} for --out.", "Make it first.")
     workload = _workload(options)
     if options.compare is None:
-        targets = {"server": chosen_target(options)}
-        return _show((_measured(targets, workload, options) for _ in range(1)), options)
+        target = chosen_target(options)
+        return _show((_measured("server", target, workload, options) for _ in range(1)), options)
     sides = parse_contenders(options.compare)
     if options.endpoint is not None:
         raise UsageError("--compare names its own servers, so there is no --endpoint.", "Name it with --compare, too.")
     if options.rounds < 1 or options.rounds > 20:
         raise UsageError(f"{options.rounds} rounds make no sense.", "Use --rounds 1 to 20.")
-    if all(side.runs for side in sides):
-        targets = {side.name: _running(side, options) for side in sides}
-        return _show((_measured(targets, workload, options) for _ in range(1)), options)
     if options.api_key is not None and not any(side.url for side in sides):
         raise UsageError("--api-key is for a named endpoint.", "Leave it out.")
     return _show(_in_blocks(sides, workload, options), options)
@@ -137,7 +134,7 @@ def _parser() -> Parser:
     add("--pause", metavar="S", type=float, default=5.0, help="longest pause between their steps (default 5; 0: none)")
     add = parser.add_argument_group("the run").add_argument
     add("--compare", metavar="SIDE", nargs="+", help="presets, settings or addresses; the first is the baseline")
-    add("--rounds", metavar="N", type=int, default=2, help="blocks of each side that is started (default 2: A B B A)")
+    add("--rounds", metavar="N", type=int, default=2, help="blocks of each side (default 2: A B B A)")
     add("--max-seconds", metavar="S", type=positive_seconds, default=1800.0, help="of one server's run (default 1800)")
     add("--allow-remote", action="store_true", help="measure also a server on another machine")
     add("--out", metavar="FILE", type=Path, help="write the JSON into a file too")
@@ -186,9 +183,10 @@ def started(contender: Contender, model: str | None) -> Iterator[Endpoint]:
         yield Endpoint(target.base_url, target.api_key, target.model)
 
 
-def _in_blocks(sides: Sequence[Contender], workload: "Load", options: argparse.Namespace) -> "Iterator[list[Report]]":
+def _in_blocks(sides: Sequence[Contender], workload: "Load", options: argparse.Namespace) -> "Iterator[Report]":
     """Measure servers in blocks: A B, then B A, and so on; a server that comes twice in a row keeps running."""
     run_name = secrets.token_hex(8)
+    running = {side.name: _running(side, options) for side in sides if side.runs}
     parts = range(options.rounds)
     order = [(part, side) for part in parts for side in (sides if part % 2 == 0 else sides[::-1])]
     with ExitStack() as stack:
@@ -196,34 +194,29 @@ def _in_blocks(sides: Sequence[Contender], workload: "Load", options: argparse.N
         for place, (part, side) in enumerate(order):
             if side is not last or target is None:
                 stack.close()
-                own = nullcontext(_running(side, options)) if side.runs else started(side, options.model)
+                own = nullcontext(running[side.name]) if side.runs else started(side, options.model)
                 target, last = stack.enter_context(own), side
-            yield _measured({side.name: target}, workload, options, (part, options.rounds), run_name)
+            yield _measured(side.name, target, workload, options, (part, options.rounds), run_name)
             if place + 1 < len(order) and order[place + 1][1] is not side:
                 stack.close()
 
 
-def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> int:
+def _show(measured: "Iterator[Report]", options: argparse.Namespace) -> int:
     """Measure everything and print the results, also those of a run that ends early."""
     from serverctl.load.bench.compare import comparison_json
     from serverctl.load.bench.report import ServerDiedError, merged
 
     blocks: dict[str, list[Report]] = {}
     status = ExitStatus.DONE
-
-    def keep(reports: "Iterable[Report]") -> None:
-        for report in reports:
-            blocks.setdefault(report.name, []).append(report)
-
     try:
-        for some in measured:
-            keep(some)
-            if any(one.cut is not None and one.cut.kind == "stopped" for one in some):
+        for report in measured:
+            blocks.setdefault(report.name, []).append(report)
+            if report.cut is not None and report.cut.kind == "stopped":
                 status = ExitStatus.STOPPED
                 break
     except (MaiError, KeyboardInterrupt) as error:
         if isinstance(error, ServerDiedError):
-            keep(error.reports)
+            blocks.setdefault(error.report.name, []).append(error.report)
         if not blocks:
             raise
         status = ExitStatus.STOPPED
@@ -255,16 +248,17 @@ def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> in
 
 
 def _measured(
-    targets: Mapping[str, Endpoint],
+    name: str,
+    target: Endpoint,
     workload: "Load",
     options: argparse.Namespace,
     part: tuple[int, int] = (0, 1),
     run_name: str | None = None,
-) -> "list[Report]":
-    """Measure servers with the same requests in turn; Ctrl-C ends the run, a second Ctrl-C ends it without a report."""
+) -> "Report":
+    """Measure a server; Ctrl-C ends the run, a second Ctrl-C ends it without a report."""
     from serverctl.load.bench.measure import measure
 
-    async def run(progress: "OnProgress") -> "list[Report]":
+    async def run(progress: "OnProgress") -> "Report":
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -275,14 +269,13 @@ def _measured(
         loop.add_signal_handler(signal.SIGINT, interrupt)
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         return await measure(
-            targets, workload, progress=progress, stop=stop, max_seconds=options.max_seconds,
+            name, target, workload, progress=progress, stop=stop, max_seconds=options.max_seconds,
             allow_remote=options.allow_remote, part=part, run_name=run_name,
         )  # fmt: skip
 
     with BarProgress() as bar:
 
         def show(now: "Progress") -> None:
-            name = " and ".join(targets)
             line = f"{name}: {now.setting} ({now.done} of {now.total} done)"
             bar.show(str(now.setting), f"{name}: {now.phase} {now.setting}", now.done, now.total, line)
 

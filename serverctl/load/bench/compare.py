@@ -22,9 +22,9 @@ _Z = 1.959964
 Outcome: TypeAlias = Literal["lower", "higher", "within noise", "too few samples"]
 
 CAVEAT = (
-    f"Interval: {INTERVAL}. Within noise: the interval holds 1. Servers that run get the same requests in "
-    "turn; presets are started in alternating blocks (--rounds), and a machine that was busier during one of the "
-    "blocks looks like a difference. Rates are one number a run, so they have no interval; judge them by end to end."
+    f"Interval: {INTERVAL}. Within noise: the interval holds 1. The servers get the same requests in "
+    "alternating blocks (--rounds), and a machine that was busier during one of the blocks looks like a difference. "
+    "Rates are one number a run, so they have no interval; judge them by end to end."
 )
 
 #: "cannot tell": within noise, or too few requests. "it depends": better in some settings and worse in others.

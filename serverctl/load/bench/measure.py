@@ -9,7 +9,6 @@ import itertools
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -60,7 +59,8 @@ class _CutError(Exception):
 
 
 async def measure(
-    endpoints: Mapping[str, Endpoint],
+    name: str,
+    endpoint: Endpoint,
     workload: Load,
     *,
     progress: OnProgress = lambda _: None,
@@ -69,66 +69,32 @@ async def measure(
     allow_remote: bool = False,
     part: tuple[int, int] = (0, 1),
     run_name: str | None = None,
-) -> list[Report]:
-    """Measure running servers with the same requests in turn, a few to each, in an order that rotates.
-
-    Other work of the machine then disturbs all of them alike. Only one server has requests at a time. If `stop` is set
-    or the time is up, the reports say that they were cut.
+) -> Report:
+    """Measure a running server. If `stop` is set or the time is up, the report says that it was cut.
 
     The `part` (1, 3) sends the second third of the requests. The same `run_name` gives the same requests, which are new
     only to a server that has not had them. None makes a new name.
 
-    Raises UsageError for a server on another machine unless that is allowed, ServerDiedError with the reports if one
-    died, and MaiError if one refuses this workload.
+    Raises UsageError for a server on another machine unless that is allowed, ServerDiedError with the report if it
+    died, and MaiError if it refuses this workload.
     """
-    for endpoint in endpoints.values():
-        if not endpoint.is_local and not allow_remote:
-            raise UsageError(
-                f"{endpoint.base_url} is not on this machine, and a bench loads a server fully.",
-                "Allow it with --allow-remote where the server is yours.",
-            )
+    if not endpoint.is_local and not allow_remote:
+        raise UsageError(
+            f"{endpoint.base_url} is not on this machine, and a bench loads a server fully.",
+            "Allow it with --allow-remote where the server is yours.",
+        )
     run_name, stop = run_name or secrets.token_hex(8), stop or asyncio.Event()
     cut: Cut | None = None
-    async with AsyncExitStack() as stack:
-        benches: list[_Bench] = []
-        for name, endpoint in endpoints.items():
-            client = await stack.enter_async_context(connect(endpoint, _SILENCE_S))
-            benches.append(_Bench(name, client, endpoint, workload, progress, stop, max_seconds, part, run_name))
+    async with connect(endpoint, _SILENCE_S) as client:
+        bench = _Bench(name, client, endpoint, workload, progress, stop, max_seconds, part, run_name)
         try:
-            await _run(benches, workload)
+            await bench.run()
         except _CutError as error:
             cut = Cut(*error.args)
-    reports = [bench.report(cut) for bench in benches]
+    report = bench.report(cut)
     if cut is not None and cut.kind == "server":
-        raise ServerDiedError(cut.message, reports)
-    return reports
-
-
-async def _run(benches: "Sequence[_Bench]", workload: Load) -> None:
-    """Measure every setting. Raises _CutError, and MaiError if a server refuses them all."""
-    for setting in workload.settings():
-        chats: dict[int, list[dict[str, Any]]] = {}
-        ready: list[_Bench] = []
-        for bench in benches:
-            if await bench.begin(setting, chats):
-                ready.append(bench)
-        groups = benches[0].groups
-        size = len(groups) if len(ready) == 1 else setting.concurrency  # of one server's turn
-        blocks = [groups[begin : begin + size] for begin in range(0, len(groups), max(1, size))]
-        try:
-            for turn, block in enumerate(blocks if ready else ()):
-                shift = turn % len(ready)
-                for bench in (*ready[shift:], *ready[:shift]):
-                    await bench.block(block)
-        finally:
-            for bench in ready:
-                await bench.end()
-    for bench in benches:
-        if bench.refusals and not bench.measurements:
-            raise MaiError(
-                f"The server cannot be measured with this workload. {bench.refusals[0]}",
-                "Change --size, --images, --text-tokens or --max-tokens, or start it with other limits.",
-            )
+        raise ServerDiedError(cut.message, report)
+    return report
 
 
 @dataclass(slots=True)
@@ -153,7 +119,7 @@ class _Bench:
     answered: bool = False  # whether the server has answered at all
     died: bool = False
     setting: Setting = field(init=False)  # that is being measured
-    chats: Mapping[int, list[dict[str, Any]]] = field(default_factory=dict)  # its requests, by number
+    chats: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # its requests, by number
     samples: list[Sample] = field(default_factory=list)
     seconds: float = 0.0  # in which this server had requests
     before: Snapshot | None = None  # its counters
@@ -173,22 +139,34 @@ class _Bench:
         total = self.workload.total // self.part[1]
         self.progress(Progress(self.setting, self.done + len(self.samples), total, phase))
 
-    async def begin(self, setting: Setting, chats: dict[int, list[dict[str, Any]]]) -> bool:
-        """Prepare a setting: its chats (unless another server's turn has made them), and one unmeasured request.
+    async def run(self) -> None:
+        """Measure every setting. Raises _CutError, and MaiError if the server refuses them all."""
+        for setting in self.workload.settings():
+            if await self._begin(setting):
+                try:
+                    await self._send()
+                finally:
+                    await self._end()
+        if self.refusals and not self.measurements:
+            raise MaiError(
+                f"The server cannot be measured with this workload. {self.refusals[0]}",
+                "Change --size, --images, --text-tokens or --max-tokens, or start it with other limits.",
+            )
+
+    async def _begin(self, setting: Setting) -> bool:
+        """Prepare a setting: its chats, and one unmeasured request.
 
         Return whether the server accepts the setting. Raises _CutError.
         """
-        self.setting, self.samples, self.seconds, self.chats = setting, [], 0.0, chats
+        self.setting, self.samples, self.chats = setting, [], {}
         self._tell("preparing")
         for number in (-1, *(number for group in self.groups for number in group)):
-            if number in chats:
-                continue
             if setting.cache == "warm" and number >= 0:  # all requests of a warm setting are the same
-                chats[number] = chats[-1]
+                self.chats[number] = self.chats[-1]
             else:
                 drawing = asyncio.to_thread(self.workload.messages, setting, number, self.run_name)
-                chats[number] = await self._until_cut(drawing)
-        if (failure := await self._until_cut(self._warm_up(chats[-1]))) is not None:
+                self.chats[number] = await self._until_cut(drawing)
+        if (failure := await self._until_cut(self._warm_up(self.chats[-1]))) is not None:
             self.refusals.append(failure.message)
             self.notes.append(f"{setting}: not measured. {failure.message}")
             return False
@@ -196,11 +174,10 @@ class _Bench:
         self._tell("measuring")
         return True
 
-    async def block(self, groups: Sequence[tuple[int, ...]]) -> None:
-        """Send some groups of requests, as many groups at once as the setting says. Raises _CutError."""
+    async def _send(self) -> None:
+        """Send the groups of requests, as many groups at once as the setting says. Raises _CutError."""
         origin = time.perf_counter()
-        left = iter(groups)
-        first = len(self.samples)
+        left = iter(self.groups)
 
         async def work() -> None:
             for group in left:
@@ -217,10 +194,10 @@ class _Bench:
             await self._until_cut(together([work() for _ in range(self.setting.concurrency)]))
         finally:
             gc.unfreeze()
-            ends = [sample.sent_ms + sample.total_ms for sample in self.samples[first:]]
-            self.seconds += max(ends, default=0.0) / 1000
+            ends = [sample.sent_ms + sample.total_ms for sample in self.samples]
+            self.seconds = max(ends, default=0.0) / 1000
 
-    async def end(self) -> None:
+    async def _end(self) -> None:
         server = ServerSide()
         if not self.died:
             await asyncio.sleep(_SETTLE_S)

@@ -262,11 +262,11 @@ class Report:
 
 
 class ServerDiedError(EnvironmentLacksError):
-    """A server died while it was measured; `reports` hold what was measured until then, of all servers."""
+    """The server died while it was measured; `report` holds what was measured until then."""
 
-    def __init__(self, message: str, reports: Sequence[Report]) -> None:
+    def __init__(self, message: str, report: Report) -> None:
         super().__init__(message, "`mai-server logs` says why; its numbers until then are kept.")
-        self.reports = tuple(reports)
+        self.report = report
 
 
 def merged(reports: Sequence[Report]) -> Report:

@@ -44,8 +44,7 @@ def target_of(server: TokenServer) -> Endpoint:
 
 async def bench(server: TokenServer, **changes: Any) -> Report:
     options = {name: changes.pop(name) for name in ("stop", "max_seconds", "progress") if name in changes}
-    (report,) = await measure({"server": target_of(server)}, Workload(**{**SMALL, **changes}), **options)
-    return report
+    return await measure("server", target_of(server), Workload(**{**SMALL, **changes}), **options)
 
 
 def prefix(text: str) -> str:
@@ -390,7 +389,7 @@ async def test_a_server_that_dies_is_an_error_that_keeps_what_was_measured() -> 
     server = TokenServer(lambda number, _b: Die() if number == 10 else None)
     with server, pytest.raises(ServerDiedError, match="died") as raised:
         await bench(server)
-    report = raised.value.reports[0]
+    report = raised.value.report
     assert raised.value.exit_status == ExitStatus.ENVIRONMENT
     assert [(one.setting.cache, len(one.good), one.complete) for one in report.measurements] == [
         ("cold", 6, True),
@@ -411,7 +410,7 @@ async def test_a_dead_engine_behind_a_living_http_server_is_a_dead_server() -> N
 
     with TokenServer(behave) as server, pytest.raises(ServerDiedError) as raised:
         await bench(server, cache="warm")
-    assert len(raised.value.reports[0].measurements[0].good) == 2
+    assert len(raised.value.report.measurements[0].good) == 2
 
 
 async def test_a_stop_keeps_what_was_measured_and_says_that_it_was_cut() -> None:
@@ -440,7 +439,7 @@ async def test_the_time_limit_ends_a_run_that_would_never_end() -> None:
 async def test_a_server_on_another_machine_is_measured_only_when_that_is_allowed() -> None:
     elsewhere = Endpoint("http://203.0.113.1:8000/v1", "", "m")
     with pytest.raises(UsageError, match="not on this machine"):
-        await measure({"server": elsewhere}, Workload(**SMALL))
+        await measure("server", elsewhere, Workload(**SMALL))
 
 
 # -------------------------------------------------------------------------------------------------------- reports
