@@ -176,14 +176,10 @@ def _heartbeat(state: State) -> list[str]:
 
 
 def _load(metrics: ServerMetrics) -> list[str]:
-    tokens = f" of {metrics.kv_tokens:,} tokens" if metrics.kv_tokens is not None else ""
     return [
         f"  load       {_or(metrics.running)} running, {_or(metrics.waiting)} waiting, "
         f"{_or(metrics.finished)} finished, "
         f"{_or(metrics.preemptions)} preempted",
-        f"  KV cache   {_percent(metrics.kv_usage)} used{tokens}",
-        f"  caches     prefix {_percent(metrics.prefix_hit_rate)} of prompt tokens, "
-        f"images {_percent(metrics.image_hit_rate)}",
         f"  latency    first token {_seconds(metrics.ttft)}, per token {_seconds(metrics.per_token)}, "
         f"whole {_seconds(metrics.end_to_end)}  (p50 / p95 / p99)",
     ]
@@ -206,10 +202,6 @@ def _or(value: object) -> str:
     if value is None:
         return "?"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _percent(share: float | None) -> str:
-    return "?" if share is None else f"{share:.0%}"
 
 
 def _seconds(latency: Latency | None) -> str:
