@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from foundation.command_line import Parser, meant_by, port_number
+from foundation.command_line import Parser, port_number
 from foundation.configs import load_config
 from foundation.errors import ExitStatus, UsageError
 from foundation.files import cannot_write
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         description="The plan as files for other supervisors and other machines. Starts nothing.",
         epilog=_EXAMPLES.format(formats="\n".join(f"  {name:<12}{entry['about']}" for name, entry in FORMATS.items())),
     )
-    parser.add_argument("format", metavar="FORMAT", type=_format, choices=list(FORMATS), help=", ".join(FORMATS))
+    parser.add_argument("format", metavar="FORMAT", choices=list(FORMATS), help=", ".join(FORMATS))
     add_hardware(parser)
     add_goal(parser)
     add_beside(parser)
@@ -89,16 +89,6 @@ def main(arguments: list[str]) -> int:
     else:
         put_text("\n".join(f"# ==> {document.name} <==\n{document.text}" for document in documents))
     return ExitStatus.DONE
-
-
-def _format(word: str) -> str:
-    """Return the format of that name. Raises UsageError that names the format that is meant."""
-    if word in FORMATS:
-        return word
-    names = {each: name for name, entry in FORMATS.items() for each in (name, *entry.get("also", ()))}
-    meant = names.get(word.casefold()) or names.get(meant_by(word.casefold(), names) or "")
-    hint = f"Did you mean {meant}? " if meant else ""
-    raise UsageError(f"There is no format {word!r}.", f"{hint}Formats are: {', '.join(FORMATS)}.")
 
 
 def _check(options: argparse.Namespace) -> None:
