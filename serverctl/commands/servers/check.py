@@ -9,9 +9,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
-
-import psutil
 
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus
@@ -101,7 +98,7 @@ def points(server: Endpoint, state: State | None) -> Iterator[Point]:
     backend = state.report.get("attention") if state else None
     yield Point("attention", None if backend is None else True, str(backend or "only its log tells"))
     yield from _cards(server)
-    yield _supervised(server, state)
+    yield _supervised(state)
     yield _trouble(state, page)
 
 
@@ -187,34 +184,11 @@ def _cards(server: Endpoint) -> Iterator[Point]:
         yield Point("GPU", None, "no card can be looked at from here")
 
 
-def _supervised(server: Endpoint, state: State | None) -> Point:
+def _supervised(state: State | None) -> Point:
     """Find the supervisor that restarts the server after a crash."""
-    if state is not None:
-        return Point("supervisor", True, "mai-server watches it and starts it again")
-    port = urlsplit(server.base_url).port
-    unit = _unit(port) if server.is_local and port else None
-    if unit is None:
+    if state is None:
         return Point("supervisor", None, "who starts it again after a crash cannot be seen from here")
-    advice = "`mai-server export systemd` or compose makes a service of it"
-    return Point("supervisor", bool(unit), unit or "a plain process: nothing restarts it", advice)
-
-
-def _unit(port: int) -> str | None:
-    """Return the service or container of the process on a port; "" if it has none, None if that is unknown."""
-    with suppress(psutil.Error, OSError):
-        for connection in psutil.net_connections("inet"):
-            if (
-                connection.status == psutil.CONN_LISTEN
-                and getattr(connection.laddr, "port", None) == port
-                and connection.pid
-            ):
-                with open(f"/proc/{connection.pid}/cgroup", encoding="ascii", errors="replace") as file:  # noqa: PTH123
-                    text = file.read()
-                parts = [part for part in text.replace("\n", "/").split("/") if part]
-                named = [part for part in parts if part.endswith(".service") and not part.startswith("user@")]
-                kept = [part for part in parts if any(word in part for word in ("docker", "containerd", "kubepods"))]
-                return (named or kept or [""])[-1]
-    return None
+    return Point("supervisor", True, "mai-server watches it and starts it again")
 
 
 def _trouble(state: State | None, page: Any) -> Point:
