@@ -1,7 +1,7 @@
 """Checks all files of a model before a start, without the network and in well under a second."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -87,18 +87,6 @@ def refuse_bad_files(model: Model, flags: Sequence[str]) -> bool:
         more = f" `mai-server doctor` lists {len(bad) - 1} more." if len(bad) > 1 else ""
         raise NoStartError("CORRUPT", f"{bad[0].what}.", f"{bad[0].remedy[:1].upper()}{bad[0].remedy[1:]}.{more}")
     return place is not None and not any(defect.missing for defect in found)
-
-
-def refuse_unknown_method(model: Model, known: Collection[str]) -> None:
-    """Raise NoStartError if vLLM does not know the quantisation method. An empty `known` accepts all methods."""
-    method = model.shape.quantization
-    plain = {name.replace("_", "-") for name in known} | set(load_config("files.toml")["other_names"])
-    if method is None or not known or method.lower().replace("_", "-") in plain:
-        return
-    known_not = f"says {method!r}, which this vLLM does not know"
-    problem = "does not say how (quant_method)" if method == "unknown" else known_not
-    text = "Use another checkpoint: 16-bit weights, fp8, AWQ, GPTQ or compressed-tensors."
-    raise NoStartError("QUANT_UNKNOWN", f"{model.name} is quantised, and its config.json {problem}.", text)
 
 
 def refuse_unreachable(model: Model, flags: Sequence[str]) -> None:

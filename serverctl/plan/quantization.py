@@ -103,7 +103,12 @@ def check_quantization(model: Model, wish: Wish, table: QuantTable) -> None:
             "quantization=online says nothing without --quantization-config.",
             f"Name a method instead: {_while_loading(wish, table)}.",
         )
-    if model.shape.quantization not in (None, "unknown"):
+    if model.shape.quantization == "unknown":
+        raise UsageError(
+            f"{model.name} is quantised, and its config.json does not say how (quant_method).",
+            "Use another checkpoint: 16-bit weights, fp8, AWQ, GPTQ or compressed-tensors.",
+        )
+    if model.shape.quantization is not None:
         _check_checkpoint(model, wish, table)
     elif wish.name is not None and (method := table.methods.get(wish.name)) is not None:
         _check_plain(model, wish.name, method, wish, table)

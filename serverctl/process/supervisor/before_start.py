@@ -1,4 +1,4 @@
-"""Refuses a start that cannot succeed: a quantisation, chat template or adapter that cannot serve, or a full disk."""
+"""Refuses a start that cannot succeed: a chat template or adapter that cannot serve, or a full disk."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from typing import Any
 
 from serverctl.models.adapters import check_adapters, flag_values
 from serverctl.models.defects import BrokenFileError, Place, read_object
-from serverctl.models.files import NoStartError, place_of, refuse_unknown_method
+from serverctl.models.files import NoStartError, place_of
 from serverctl.plan.goal import Plan
 from serverctl.process.request import Prepared
 from serverctl.process.state import has_room
@@ -19,7 +19,6 @@ from serverctl.process.state import has_room
 def refuse_hopeless(prepared: Prepared, python: Path) -> None:
     """Raise NoStartError for the first reason why no start can succeed."""
     plan = prepared.plan
-    refuse_unknown_method(plan.model, prepared.capabilities.quantizations)
     folder = Path(tempfile.gettempdir())
     if not has_room(folder):
         text = "Free some space there, or name another folder with TMPDIR."

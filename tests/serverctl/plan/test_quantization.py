@@ -73,6 +73,7 @@ def test_none_means_16_bits_and_no_flag(wish: str) -> None:
 @pytest.mark.parametrize(
     ("method", "bits", "wish", "card", "said"),
     [
+        ("unknown", None, None, "h100", r"does not say how \(quant_method\)"),
         (None, None, "awq", "h100", "prepared for it, and MAI-UI-8B's weights have 16 bits"),
         (None, None, "compressed-tensors", "h100", "prepared for it"),
         (None, None, "modelopt_fp4", "b200", "prepared for it"),
