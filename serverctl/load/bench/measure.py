@@ -5,7 +5,6 @@ The client is ours, because guidellm 0.8 would install PyTorch with CUDA beside 
 
 import asyncio
 import gc
-import itertools
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -228,15 +227,15 @@ class _Bench:
         request: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages), "stream": True}
         request |= {"max_tokens": tokens, "temperature": 0, **_EXTRAS[self.left_out]}
         reader = AnswerReader()
-        pieces: list[float] = []  # when each came
+        first: float | None = None  # when the first piece with text came
         failure: Failure | None = None
         sent = ended = time.perf_counter()
         try:
             async with await self.client.chat.completions.create(**request) as stream:
                 async for chunk in stream:
                     now = time.perf_counter()
-                    if reader.take(chunk):
-                        pieces.append(now)
+                    if reader.take(chunk) and first is None:
+                        first = now
                     if chunk.choices:  # the last token may have no text, and token counts come after the end
                         ended = now
         except Exception as error:  # broken streams surface as whatever the transport or the JSON reader raises
@@ -244,13 +243,12 @@ class _Bench:
         answer = reader.answer()
         if failure is None and answer.finish_reason is None:
             failure, ended = Failure("broken", "The server ended the answer in the middle."), time.perf_counter()
-        elif failure is None and not pieces:
+        elif failure is None and first is None:
             failure = Failure("broken", "The server's answer holds no text.")
         return Sample(
             sent_ms=(sent - origin) * 1000,
-            ttft_ms=(pieces[0] - sent) * 1000 if pieces else None,
+            ttft_ms=None if first is None else (first - sent) * 1000,
             total_ms=(ended - sent) * 1000,
-            gaps_ms=tuple((later - earlier) * 1000 for earlier, later in itertools.pairwise(pieces)),
             prompt_tokens=answer.usage.prompt,
             completion_tokens=answer.usage.completion,
             cached_tokens=answer.usage.cached,

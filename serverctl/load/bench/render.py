@@ -76,7 +76,6 @@ def _latency_table(report: Report) -> "Table":
         _heading(table, _name(one))
         for latency, label in LATENCIES.items():
             table.add_row(f"  {label}", *_summary(one.summary(latency)))
-        table.add_row("  between pieces of text", *_summary(one.summary("inter_token_ms")))
         if one.server.queue_ms is not None:
             table.add_row("  of these, queued in the server", _number(one.server.queue_ms, 1))
     return table

@@ -68,9 +68,6 @@ class Sample:
     sent_ms: float  # from the beginning of its setting
     ttft_ms: float | None  # from sending to the first piece with text
     total_ms: float  # from sending to the end of the answer, or to the failure
-    # Between pieces with text. A piece may hold several tokens (speculative decoding, characters of many bytes), so the
-    # time per token is `tpot_ms`.
-    gaps_ms: tuple[float, ...] = ()
     prompt_tokens: int | None = None  # as the server counts them, image tokens included
     completion_tokens: int | None = None
     cached_tokens: int | None = None  # prompt tokens from the prefix cache
@@ -86,7 +83,7 @@ class Sample:
 
     def to_json(self) -> dict[str, Any]:
         """The sample as a JSON object."""
-        document = asdict(self) | {"tpot_ms": self.tpot_ms, "gaps_ms": [round(gap, 2) for gap in self.gaps_ms]}
+        document = asdict(self) | {"tpot_ms": self.tpot_ms}
         return {key: round(value, 3) if isinstance(value, float) else value for key, value in document.items()}
 
 
@@ -152,9 +149,7 @@ class Measurement:
         return dict(Counter(sample.failure.kind for sample in self.samples if sample.failure is not None))
 
     def summary(self, latency: str) -> Summary | None:
-        """One latency in short, or the times between pieces of text ("inter_token_ms"), in milliseconds."""
-        if latency == "inter_token_ms":
-            return summarize([gap for sample in self.good for gap in sample.gaps_ms])
+        """One latency in short, in milliseconds."""
         return summarize(self.values(latency))
 
     def tokens(self, kind: str) -> int | None:
@@ -195,7 +190,7 @@ class Measurement:
 
     def to_json(self) -> dict[str, Any]:
         """The measurement as a JSON object; milliseconds and tokens, null for what is unknown."""
-        summaries = {latency: self.summary(latency) for latency in (*LATENCIES, "inter_token_ms")}
+        summaries = {latency: self.summary(latency) for latency in LATENCIES}
         ratios = {**self.rates, "cached_ratio": self.cached_ratio}
         return {
             "setting": asdict(self.setting),
