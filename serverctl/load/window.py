@@ -5,14 +5,13 @@ idle time. Snapshots are small enough to keep many, and any two of them define a
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from serverctl.load.client import Endpoint
-from serverctl.load.metrics import quantile, rate, read_samples
+from serverctl.load.metrics import rate, read_samples
 
 #: Our names of counters, and the metrics of vLLM 0.32 and 0.33, summed over engines and labels. Seconds and counts.
 _COUNTERS = {
@@ -36,7 +35,6 @@ _COUNTERS = {
 #: Current values. The use of the KV cache is that of the fullest engine, 0 to 1.
 _GAUGES = {"running": "num_requests_running", "waiting": "num_requests_waiting"}
 _KV_USE = "kv_cache_usage_perc"
-_QUEUE_BUCKET = "request_queue_time_seconds_bucket"
 #: Seconds without a request that one load may contain: an agent thinks, a client prepares.
 _PAUSE_S = 60.0
 
@@ -48,8 +46,6 @@ class Snapshot:
     at: float  # seconds since the epoch
     counters: Mapping[str, float] = field(default_factory=dict)  # by the names above
     loads: Mapping[str, float] = field(default_factory=dict)  # running, waiting, kv_use
-    #: requests by the longest time that they waited, in seconds ("+Inf" for the last): cumulative, as in Prometheus
-    queue: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The snapshot as JSON values."""
@@ -59,7 +55,7 @@ class Snapshot:
     def from_json(cls, document: Any) -> "Snapshot | None":
         """Read a snapshot; None if a part of it is missing."""
         try:
-            return cls(document["at"], document["counters"], document["loads"], document["queue"])
+            return cls(document["at"], document["counters"], document["loads"])
         except (TypeError, KeyError):
             return None
 
@@ -76,13 +72,10 @@ def take_snapshot(text: str, at: float) -> Snapshot:
     def added(names: Mapping[str, str]) -> dict[str, float]:
         return {ours: sum(value for _, value in samples[name]) for ours, name in names.items() if name in samples}
 
-    queue: dict[str, float] = defaultdict(float)
-    for labels, value in samples.get(_QUEUE_BUCKET, ()):
-        queue[labels.get("le", "+Inf")] += value
     loads = added(_GAUGES)
     if _KV_USE in samples:
         loads["kv_use"] = max(value for _, value in samples[_KV_USE])
-    return Snapshot(at, added(_COUNTERS), loads, dict(queue))
+    return Snapshot(at, added(_COUNTERS), loads)
 
 
 def snapshot_of(server: Endpoint) -> Snapshot | None:
@@ -225,12 +218,6 @@ class Window:
         prompt, answer = self.prompt_tokens, self.answer_tokens
         return None if prompt is None or answer is None else round(prompt + answer)
 
-    def queue_quantile(self, share: float) -> float | None:
-        """Return a quantile (0 to 1) of the requests' waiting times, in seconds, linear within a bucket."""
-        last, first = self.snapshots[-1].queue, self.snapshots[0].queue
-        grown = sorted((float(bound), count - first.get(bound, 0.0)) for bound, count in last.items())
-        return quantile(grown, share) if grown and grown[-1][1] > 0 else None
-
     def to_json(self) -> dict[str, Any]:
         """Everything known as JSON values; seconds and tokens."""
         parts = self.parts
@@ -241,8 +228,6 @@ class Window:
             "finished": self.finished,
             "snapshots": len(self.snapshots),
             "mean_request_s": None if parts is None else {name: round(getattr(parts, name), 4) for name in shown},
-            "queue_p50_s": self.queue_quantile(0.5),
-            "queue_p95_s": self.queue_quantile(0.95),
             "most_running": self.most("running"),
             "most_waiting": self.most("waiting"),
             "preemptions": self.grown("preemptions"),

@@ -102,9 +102,7 @@ def _idles(window: Window) -> bool:
 
 def _of_waiting(window: Window, parts: Parts, slots: int | None, kv_tokens: int | None, vision: float) -> Bottleneck:
     """Name what requests wait for: a slot, room in the cache, or the steps of the engine itself."""
-    p50 = window.queue_quantile(0.5)
-    half = "" if p50 is None else f", half of them {p50:.2f} s and more"
-    text = f"requests wait {parts.queue:.2f} s of their {parts.whole:.2f} s{half}"
+    text = f"requests wait {parts.queue:.2f} s of their {parts.whole:.2f} s"
     running, use, request = window.most("running"), window.kv_use_while_waiting, window.request_tokens
     holds = kv_slots(kv_tokens, request)
     tower = f" (the vision tower {vision:.0%} of that)" if vision else ""

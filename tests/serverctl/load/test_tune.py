@@ -212,7 +212,6 @@ def test_a_page_of_metrics_becomes_a_snapshot_and_back_from_json() -> None:
     page = (
         'vllm:num_requests_running{engine="0"} 2.0\nvllm:kv_cache_usage_perc{engine="0"} 0.5\n'
         'vllm:request_success_total{finished_reason="stop"} 3\nvllm:request_success_total{finished_reason="length"} 4\n'
-        'vllm:request_queue_time_seconds_bucket{le="0.3"} 4.0\nvllm:request_queue_time_seconds_bucket{le="+Inf"} 7.0\n'
     )
     snapshot = take_snapshot(page, 12.5)
     assert snapshot.counters == {"finished": 7.0}
@@ -220,12 +219,6 @@ def test_a_page_of_metrics_becomes_a_snapshot_and_back_from_json() -> None:
     assert Snapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
     for broken in (None, {}, [1], {"at": 1}):
         assert Snapshot.from_json(broken) is None
-
-
-def test_half_of_the_requests_that_waited_is_read_off_the_buckets_of_the_window_alone() -> None:
-    before = Snapshot(0, {}, {}, {"1": 100.0, "2": 100.0, "+Inf": 100.0})
-    after = Snapshot(9, {}, {}, {"1": 100.0, "2": 110.0, "+Inf": 110.0})
-    assert Window((before, after)).queue_quantile(0.5) == pytest.approx(1.5)
 
 
 def test_the_record_holds_the_work_and_not_the_idle_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,7 +272,7 @@ def test_tune_names_the_one_slot_that_eight_clients_wait_for_also_after_they_are
     assert document["context"] == serving.status()["limits"]["context"]
     assert document["bottleneck"]["kind"] == "slots", document
     assert 2 <= document["would_apply"].get("max_num_seqs", 0) <= 9, document
-    assert document["window"]["queue_p50_s"] > 0
+    assert document["window"]["mean_request_s"]["queue"] > 0
 
 
 def test_batch_answers_every_line_and_goes_on_where_it_was(serving: Machine, tmp_path: Path) -> None:
