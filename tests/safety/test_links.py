@@ -79,6 +79,19 @@ def test_a_link_that_acts_is_asked_about_whatever_it_is_called(address: str, rea
     assert why(address, button="right") == "", "its menu only opens"
 
 
+@pytest.mark.parametrize("end", ["orders/51/baja", "bookings/8f2/annuler", "doors/7/unlock", "zamowienia/51/odwolaj"])
+def test_a_link_behind_a_thing_and_its_number_may_do_something_in_any_language(end: str) -> None:
+    assert "may do something" in why(f"https://site.example/{end}")
+    assert why(f"https://7.site.example/{end.rpartition('/')[2]}") == "", "the number of a host is no thing"
+
+
+@pytest.mark.parametrize(
+    "end", ["orders/51", "orders/51/details", "runs/51/artifacts", "commandes/51/suivi", "news/51/baja"]
+)
+def test_a_page_about_a_thing_is_only_read(end: str) -> None:
+    assert why(f"https://site.example/{end}") == ""
+
+
 def test_a_link_in_a_mail_that_a_page_shows_is_asked_about_if_it_leads_elsewhere() -> None:
     mail = Place("Firefox", "Inbox - Gmail - Mozilla Firefox", window=1, site="mail.google.com")
 
