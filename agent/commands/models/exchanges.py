@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from agent.core.geometry import Region, Size, Viewport
 from agent.families.base import Call, Family, ParseFailure, PastStep, PromptRequest
 from agent.families.registry import get_family
 from agent.families.shared.lenient_json import clean
-from agent.model.request import to_openai
+from agent.model.request import ChatRequest, to_openai
 from agent.prompts.store import published_words
 from agent.screen.encode import EncodedImage, fit
 from agent.screen.outline import Element, Outline
@@ -141,13 +142,17 @@ def prompt_main(argv: Sequence[str]) -> int:
     parser = Parser(
         prog="mai-agent prompt",
         description='Reads {"instruction", "tools", "steps": [{"thought", "action", "user_reply", "tool_result"}], '
-        '"images", "width", "height", "model"} and prints the chat messages, with "[IMAGE_DATA]" for every image. '
-        "Width and height are those of the screen in pixels (1920x1080 unless given), which some families state.",
+        '"images", "width", "height", "model"} and prints the chat messages, with "[IMAGE_DATA]" for every image. A '
+        'step may also have the "answer" that the model gave, as text, in place of "thought" and "action". Width and '
+        "height are those of the screen in pixels (1920x1080 unless given), which some families state.",
     )
     parser.add_argument("--family", required=True, metavar="NAME")
     parser.add_argument("--style", choices=("reference", "desktop"), default="desktop")
     parser.add_argument("--request", required=True, metavar="FILE", help="- for standard input")
     parser.add_argument("--system-prompt", metavar="FILE", type=Path, help="replaces the system text")
+    parser.add_argument(
+        "--body", action="store_true", help="the whole body of the request: also its sampling, tools and constraints"
+    )
     parser.add_argument("--no-thinking", action="store_true", help="the variant without a thought")
     parser.add_argument("--grounding", action="store_true", help="the messages that ask for one point")
     parser.add_argument("--words", choices=("published", "ours"), help="whose words (default: published, if fetched)")
@@ -163,7 +168,8 @@ def prompt_main(argv: Sequence[str]) -> int:
     else:
         system = settings.system_prompt(name, options.system_prompt)
         request = family.request(read_request(data, family, chosen, system))
-    put_json(to_openai(request.messages, _image_part), indent=2)
+    messages = to_openai(request.messages, _image_part)
+    put_json(_body(request) | {"messages": messages} if options.body else messages, indent=2)
     return 0
 
 
@@ -183,7 +189,7 @@ def read_request(
         raise UsageError('"steps" and "tools" must be lists.', "See mai-agent prompt --help.")
     first = len(steps) - (images - 1)
     sent = _sent_size(data, family)
-    past = tuple(_step(step, number, family, shown=number >= first) for number, step in enumerate(steps))
+    past = tuple(_step(step, number, family, sent, shown=number >= first) for number, step in enumerate(steps))
     return PromptRequest(
         data["instruction"], (None,), past, tools=tuple(tools), system_prompt=system_prompt, options=options, sent=sent,
         model=str(data.get("model") or ""),
@@ -197,7 +203,14 @@ def _sent_size(data: Mapping[str, Any], family: Family) -> Size:
         raise UsageError('"width" and "height" must be whole numbers of pixels.', f"{error}.") from error
 
 
-def _step(step: Any, number: int, family: Family, *, shown: bool) -> PastStep:
+def _body(request: ChatRequest) -> dict[str, Any]:
+    optional = request.optional_parts("vllm").values()
+    return request.required_parts() | {name: value for part in optional for name, value in part.items()}
+
+
+def _step(step: Any, number: int, family: Family, sent: Size, *, shown: bool) -> PastStep:
+    if isinstance(step, dict) and isinstance(step.get("answer"), str):
+        return replace(_answered(step["answer"], family, sent, shown=shown), **_replies(step, number))
     action = step.get("action") if isinstance(step, dict) else None
     if not isinstance(action, dict):
         raise UsageError(
@@ -208,10 +221,21 @@ def _step(step: Any, number: int, family: Family, *, shown: bool) -> PastStep:
         name, arguments = str(action.get("name", name)), action["arguments"]
     elif isinstance(step.get("name"), str):
         name = step["name"]
-    thought, reply, result = (_text(step, key, number) for key in ("thought", "user_reply", "tool_result"))
-    return PastStep(
-        thought, (Call(name, arguments),), (None,), shown, user_reply=reply or None, tool_result=result or None
-    )
+    thought = _text(step, "thought", number)
+    return PastStep(thought, (Call(name, arguments),), (None,), shown, **_replies(step, number))
+
+
+def _answered(text: str, family: Family, sent: Size, *, shown: bool) -> PastStep:
+    """Return the step that a model's answer describes. Raises UsageError if the family cannot read it."""
+    answer = Answer(text)
+    read = family.parse(answer, (sent,))
+    if isinstance(read, ParseFailure):
+        raise UsageError(f"An answer in the request cannot be read: {read.message}.", "Is it one of this family?")
+    return PastStep(read.thought, read.calls, (None,), shown, answer=answer)
+
+
+def _replies(step: dict[str, Any], number: int) -> dict[str, Any]:
+    return {key: _text(step, key, number) or None for key in ("user_reply", "tool_result")}
 
 
 def _text(step: dict[str, Any], key: str, number: int) -> str:
