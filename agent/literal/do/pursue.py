@@ -6,7 +6,7 @@ from typing import Any
 from agent.literal import goals
 from agent.literal.do import amounts, clicking, documents, folders, keyboard, repeating, windows
 from agent.literal.do.known_places import known_place, page_named
-from agent.literal.do.now import Done, Now, OrGoal, Pursuit
+from agent.literal.do.now import Already, Done, Now, OrGoal, Pursuit
 from agent.literal.do.toggling import Toggling
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, Open, SetValue, Target, Toggle, target_of
 from agent.literal.vocabulary import lexicon
@@ -52,7 +52,8 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
     end: Done | Goal = goal
     while not isinstance(end, Done):
         end = yield from (_resumed(now, end) if isinstance(end, _CONTROLS) else _steps(now, end))
-    if isinstance(goal, _SETTINGS) and (asked := windows.question_since(now, begun)):
+    touched = isinstance(goal, _SETTINGS) and not isinstance(end, Already)
+    if touched and (asked := windows.question_since(now, begun)):
         return Done(f"{end.words}; “{asked}” waits for an answer", verified=False, on_the_way=True)
     return end
 

@@ -255,8 +255,9 @@ def _message(now: Now, window: ShownWindow) -> str:
 
 
 def question_since(now: Now, begun: int) -> str:
-    """Return the text of a dialog that a program shows since the move with the index `begun`; "" for none."""
-    window = _new_window(now, now.moves[begun]) if begun < len(now.moves) else None
+    """Return the text of a dialog that came by the last of the moves from the index `begun` on; "" for none."""
+    attempt = next((one for one in reversed(now.moves[begun:]) if one.action not in ("open", "wait")), None)
+    window = None if attempt is None else _new_window(now, attempt)
     if window is None or not window.dialog:
         return ""
     inside = [one for one in now.scene.elements if one.app == window.app and now.scene.in_window(one, window)]
