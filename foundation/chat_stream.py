@@ -15,9 +15,9 @@ PieceKind: TypeAlias = Literal["content", "reasoning", "call"]
 #: Longest useful answer. 2,048 tokens are about 8,000 characters, long reasoning ten times that.
 MAX_CHARS = 1_000_000
 
-#: Most characters of an answer for each token of the limit: four, and four times that, as some servers do not count the
-#: tokens of the reasoning. A longer answer means that the server ignores the limit.
-CHARS_A_TOKEN = 16
+#: Multiples of the token limit, for text and for reasoning, which some servers do not count. Token estimates are
+#: lower bounds: an estimate above this means that the server ignores the limit.
+_OVER, _OVER_THINKING = 1.25, 4.0
 
 #: Longest kept name of a model.
 _LONGEST_MODEL = 200
@@ -26,7 +26,7 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_de
 
 
 class AnswerTooLongError(Exception):
-    """The server's answer is longer than the limit in characters."""
+    """The server's answer is longer than the limit in characters or tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,17 @@ class _OpenCall:
 
 
 class AnswerReader:
-    """Assembles one answer from the chunks of a stream, or from one whole completion, of at most `max_chars`."""
+    """Assembles one answer from the chunks of a stream, or from one whole completion.
 
-    def __init__(self, max_chars: int = MAX_CHARS) -> None:
+    The whole answer is limited to `max_chars` characters, text and tool calls to a little over `max_tokens` (the limit
+    in the request), and reasoning to four times `max_tokens`.
+    """
+
+    def __init__(self, max_chars: int = MAX_CHARS, max_tokens: int | None = None) -> None:
         self._room = max_chars
+        self._said = self._thought = float("inf")
+        if max_tokens is not None:
+            self._said, self._thought = max_tokens * _OVER, max_tokens * _OVER_THINKING
         self._texts: dict[PieceKind, list[str]] = {"content": [], "reasoning": []}
         self._calls: list[_OpenCall] = []
         self._finish_reason: str | None = None
@@ -106,9 +113,13 @@ class AnswerReader:
             self._finish_reason = _text(_get(choice, "finish_reason")) or self._finish_reason
         for piece in pieces:
             self._room -= len(piece.text) or 1
+            if piece.kind == "reasoning":
+                self._thought -= _fewest_tokens(piece.text)
+            else:
+                self._said -= _fewest_tokens(piece.text)
             if piece.kind != "call":
                 self._texts[piece.kind].append(piece.text)
-        if self._room < 0:
+        if min(self._room, self._said, self._thought) < 0:
             raise AnswerTooLongError("the answer does not end")
         return pieces
 
@@ -145,6 +156,11 @@ class AnswerReader:
                 return call
         self._calls.append(_OpenCall(position, identifier))
         return self._calls[-1]
+
+
+def _fewest_tokens(text: str) -> float:
+    """Return a lower bound for a piece's tokens. Some servers send many tokens at once, others single letters."""
+    return min(1.0, len(text) / 4)
 
 
 def _texts(message: Any) -> Iterator[Piece]:

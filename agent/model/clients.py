@@ -28,7 +28,7 @@ from agent.model.peers.openai_responses import OpenAiClient
 from agent.model.refusals import ModelError, explain
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart, to_openai
 from agent.screen.encode import EncodedImage
-from foundation.chat_stream import CHARS_A_TOKEN, AnswerReader
+from foundation.chat_stream import AnswerReader
 from foundation.endpoints import list_models
 from foundation.errors import UsageError
 from foundation.refusals import refusal_of
@@ -124,7 +124,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
 
         return Exchange(
             self.connection.chat.completions.create(**required, extra_body=extra),
-            AnswerReader(CHARS_A_TOKEN * required["max_tokens"]),
+            AnswerReader(max_tokens=required["max_tokens"]),
             len(images) - len(named),
             explained,
             lambda: self._remembered.update(image.digest for image in images if self._by_id),

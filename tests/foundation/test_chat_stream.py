@@ -121,9 +121,9 @@ def test_an_answer_without_end_is_cut_off(endless: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4, 40, 8000])
-def test_an_answer_within_the_limit_is_whole_however_it_is_cut(size: int) -> None:
-    text = ("a word and " * 800)[:8000]
-    reader = AnswerReader(max_chars=8000)
+def test_an_answer_within_the_limit_of_tokens_is_whole_however_it_is_cut(size: int) -> None:
+    text = ("a word and " * 800)[:8000]  # 2,000 tokens
+    reader = AnswerReader(max_tokens=2048)
     for start in range(0, len(text), size):
         reader.take(chunk(content=text[start : start + size]))
     assert reader.answer().content == text

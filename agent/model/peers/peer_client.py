@@ -11,7 +11,7 @@ from agent.model.asking import Connection, PatientClient
 from agent.model.endpoint import Endpoint
 from agent.model.refusals import ModelError, in_words
 from agent.model.request import Message
-from foundation.chat_stream import CHARS_A_TOKEN, Answer, AnswerReader, Piece
+from foundation.chat_stream import Answer, AnswerReader, Piece
 from foundation.errors import UsageError
 from foundation.refusals import Refusal
 
@@ -69,7 +69,7 @@ class EventReader(AnswerReader, ABC):
     """Assembles an answer from a provider's events. `max_tokens` is the limit that was sent to the provider."""
 
     def __init__(self, max_tokens: int) -> None:
-        super().__init__(CHARS_A_TOKEN * max_tokens)
+        super().__init__(max_tokens=max_tokens)
         self.items: list[Any] = []  # the answer so far in the API's own format
         self.calls = 0  # so far
 
