@@ -271,7 +271,7 @@ def _check(goal: SetValue, first: float | None, wanted: float, changed: Change) 
 
 
 def _numbers(change: Change) -> tuple[float | None, float | None]:
-    """Return the numbers before and after a change; None for what is none."""
+    """Return the values before and after a change as numbers; None where a value is not a number."""
 
     def number(text: str | None) -> float | None:
         with suppress(ValueError):

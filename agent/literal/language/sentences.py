@@ -181,8 +181,8 @@ def _without_reasons(text: str) -> str:
     def without(match: re.Match[str]) -> str:
         told, why = text[: match.start()].rpartition(". ")[2], next(filter(None, match.groups()))
         orders = match.re is _REASON_AFTER and (_MAY_ORDER.search(match["rest"]) or _is_wish(why))
-        told_too = re.sub(r"\bcan(?:['’]t|not)\b", "", why)
-        return match[0] if orders or _words().search(told_too) or TYPING.search(told) else ""
+        clause = re.sub(r"\bcan(?:['’]t|not)\b", "", why)  # "I can't see well" forbids nothing
+        return match[0] if orders or _words().search(clause) or TYPING.search(told) else ""
 
     text = _REASON_AFTER.sub(without, _BECAUSE.sub(without, text))
     text = _COMPLAINT_AFTER.sub(lambda found: found[0] if TYPING.match(found["order"]) else found["order"], text)
