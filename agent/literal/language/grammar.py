@@ -27,6 +27,7 @@ from agent.literal.language.sentences import (
 )
 from agent.literal.language.table import Groups, matches, wanted
 from agent.literal.language.targets import place_name, preferences_of
+from agent.literal.language.wishes import told_about
 from agent.literal.language.wording import nearest
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.descriptions import quote_labels
@@ -111,11 +112,6 @@ def _goals_of(part: str, quoted: Sequence[str]) -> list[Goal]:
     return reader.goals
 
 
-@cache
-def _in_program() -> re.Pattern[str]:
-    return re.compile(rf"(?i) in (?:the |my )?(?P<program>{lexicon.either(lexicon.applications())})(?![\w'’-])")
-
-
 class _Reader:
     """Reads the parts of one instruction, one after the other."""
 
@@ -124,7 +120,7 @@ class _Reader:
         self._quoted = quoted
         self._place = ""  # "in Z": the place of the next parts
         self._at = 0  # number of goals before the place was given
-        self._about = ""  # the subject of a complaint
+        self._about = ""  # the subject of a complaint or statement
 
     def read(self, text: str, *, last: bool) -> None:
         """Read a part. Raises NotUnderstoodError."""
@@ -140,18 +136,9 @@ class _Reader:
             with suppress(NotUnderstoodError):
                 if self._read_phrase("wishes", text, last=last):
                     return
-            if self._read_within(text):
-                return
-            raise
-
-    def _read_within(self, text: str) -> bool:
-        """Read a part whose program stands in its midst: "no spell checking in the text editor, please"."""
-        for found in _in_program().finditer(text):
-            goals = _goals_of(text[: found.start()] + text[found.end() :], self._quoted)
-            if goals and all(isinstance(goal, kinds.Toggle | kinds.Choose | kinds.SetValue) for goal in goals):
-                self._add(_placed(goals, found["program"], first=False))
-                return True
-        return False
+            if last or not (told := told_about(text)):
+                raise
+            self._about = told
 
     def _read_phrase(self, table: Literal["phrases", "wishes"], text: str, *, last: bool) -> bool:
         """Read a part as ordinary phrasing; return whether it is in the table. Raises NotUnderstoodError."""

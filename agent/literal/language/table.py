@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
+from agent.literal.language.wishes import read_wish
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.lexicon import config
 from agent.literal.vocabulary.numbers import NUMBER, amount_of, expression_of
@@ -21,9 +22,6 @@ Groups: TypeAlias = Mapping[str, str]
 Table: TypeAlias = Literal["phrases", "rules", "wishes"]
 
 _PIECE = re.compile(r"\((?P<one>[^()]*)\)|\[(?P<maybe>[^\[\]]*)\]|\{(?P<name>\w+)\}|(?P<word>\S+)")
-#: Other wordings of "should": "have the panel hide" is "the panel should hide".
-_WANTS = r"(?:i want|i need|let|make|have|get|see that|make sure(?: that)?|ensure(?: that)?)"
-_WANTS_NOT = r"(?:i do not (?:want|like|need)|do not let|do not have|never let|never have)"
 _MOST_OF_A_NAME = 60
 
 
@@ -44,6 +42,9 @@ def matches(table: Table, text: str, quoted: list[str]) -> Iterator[tuple[Mappin
             for name, value in filled.items():
                 filled[name] = value if table == "rules" else _hidden(value, quoted)
             yield entry, filled
+        if table == "wishes" or (table == "phrases" and not re.match(rf"(?i) {lexicon.label_verbs()} ", spelling)):
+            for wish, said in read_wish(spelling, surely=table == "phrases"):
+                yield wish, defaultdict(str, {name: _hidden(value, quoted) for name, value in said.items()})
 
 
 def wanted(text: str) -> str:
@@ -52,12 +53,13 @@ def wanted(text: str) -> str:
 
 
 def _spellings(text: str, quoted: list[str]) -> Iterable[str]:
-    """Return the wordings of a part as phrases have them: in full words, with "i want"."""
+    """Return the wordings of a part as phrases have them: in full words, with "i want", with "should"."""
     spelled = quotes.show_names(text, quoted).replace("’", "'")
     for short, full in config()["in_full"].items():
         spelled = re.sub(short, full, spelled, flags=re.IGNORECASE)
     spelled = re.sub(r"\b(?:those|these)(?= \w)", "the", " ".join(spelled.split()), flags=re.IGNORECASE)
-    return dict.fromkeys((f" {spelled}", f" {wanted(spelled)}"))
+    should = re.sub(r"(?i)^i want (\S.*?) to (?=\w)", r"\1 should ", wanted(spelled))
+    return dict.fromkeys((f" {spelled}", f" {wanted(spelled)}", f" {should}"))
 
 
 def _meant(groups: dict[str, str], quoted: list[str]) -> defaultdict[str, str] | None:
@@ -163,39 +165,8 @@ def _compiled(table: Table) -> list[tuple[re.Pattern[str], dict[str, Any]]]:
         (re.compile(expression, re.IGNORECASE | re.DOTALL), entry)
         for entry in entries
         for says in entry["says"]
-        for expression in ([_expanded(says)] if table == "rules" else _expressions(says))
+        for expression in ([_expanded(says)] if table == "rules" else [_expression(says)])
     ]
-
-
-def _expressions(says: str) -> list[str]:
-    """Return the regular expressions for a phrase: as written, and with other wordings of "should"."""
-    own = [_expression(says)]
-    subject, should, does = says.partition(" should ")
-    if not should:
-        return own
-    who, what = _expression(subject), _expression(does.removeprefix("not "))
-    if not does.startswith("not "):
-        return [*own, rf" {_WANTS}{who}(?: to| should| will| can)?{what}"]
-    ing = _expression(_in_ing(does.removeprefix("not ")))
-    return [
-        *own,
-        rf" {_WANTS_NOT}{who}(?: to)?{what}",
-        rf" {_WANTS_NOT}{who}{ing}",
-        rf" (?:stop|prevent|keep){who}(?: from)?{ing}",
-        rf" (?:i want|let|make|have){who}(?: to)? not(?: to)?{what}",
-    ]
-
-
-def _in_ing(does: str) -> str:
-    """Put verbs into their -ing form: "(turn off|go black)" becomes "(turning off|going black)"."""
-
-    def change(words: str) -> str:
-        first, space, rest = words.partition(" ")
-        return lexicon.gerund(first) + space + rest
-
-    if found := re.match(r"\(([^()]*)\)", does):
-        return f"({'|'.join(change(words) for words in found[1].split('|'))}){does[found.end() :]}"
-    return change(does)
 
 
 def _expression(says: str) -> str:

@@ -8,6 +8,8 @@ from agent.literal.vocabulary.places import known_thing
 from foundation.configs import load_config
 
 Direction = Literal["up", "down"]
+#: What a comparative means of a thing with several measures.
+_WAYS = {"speed": ("faster", "quicker", "slower"), "size": ("bigger", "larger", "smaller")}
 
 
 @cache
@@ -22,6 +24,13 @@ def measure_of(name: str) -> str:
     known = known_thing(name)
     last_words = [plain(name).rpartition(" ")[2], *([known[0].rpartition("-")[2]] if known else [])]
     return next((one for word in last_words for one, entry in _measures().items() if word in entry["words"]), "")
+
+
+def measured_by(way: str, name: str) -> str:
+    """Return the name of what a comparative changes of a thing: "pointer" is its size, "faster" means its speed."""
+    measure = next((one for one, ways in _WAYS.items() if way in ways), "")
+    named = f"{name} {measure}"
+    return named if measure and known_thing(named) not in (None, known_thing(name)) else name
 
 
 def direction_of(way: str, name: str) -> Direction | None:

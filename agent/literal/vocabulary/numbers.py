@@ -112,6 +112,11 @@ def converted(amount: float, unit: str, words: Iterable[str]) -> float | None:
     return None if time is None else amount * _TIMES[wanted] / _TIMES[time]
 
 
+def is_unit(word: str) -> bool:
+    """Return whether a word is a unit that settings have, or is empty."""
+    return _unit(word) in {"", "%", *_TIMES, *_OTHER_UNITS, *_OTHER_UNITS.values()}
+
+
 def _unit(word: str) -> str:
     word = word.casefold()
     single = word if word in _TIMES else word.removesuffix("s")

@@ -10,7 +10,7 @@ from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodErr
 from agent.literal.language.table import Groups, fragment
 from agent.literal.language.targets import place_name, preferences_of, read_target, read_targets, split_list
 from agent.literal.vocabulary import lexicon
-from agent.literal.vocabulary.measures import direction_of
+from agent.literal.vocabulary.measures import direction_of, measured_by
 from agent.literal.vocabulary.numbers import amount_of
 from agent.literal.vocabulary.places import is_choice, is_switch, known_thing
 
@@ -24,8 +24,6 @@ _TEXT_FIELDS = re.compile(
 _STATE = re.compile(r"^(?:on|off|>) |(?<!turn)(?<!turns)(?<!turned)(?<!switch)(?<!log)(?<!sign) (?:on|off)(?: and)?$")
 #: An end of a slider, as a place.
 _END = re.compile(r"(?i)the (?P<far>far |very )?(?P<end>right|left|top|bottom)(?: end)?")
-#: What a comparative means of a thing with several measures: the pointer has a size and a speed.
-_WAYS = {"speed": ("faster", "quicker", "slower"), "size": ("bigger", "larger", "smaller")}
 #: Things that no single setting makes faster or better.
 _MACHINES = re.compile(
     r"(?i)(?:computer|pc|laptop|machine|system|internet|network|connection|wifi|desktop|it all|life|work|day)"
@@ -208,10 +206,7 @@ def _change(part: Part, match: Groups) -> list[Goal] | None:
     way = match["way"].casefold()
     what = match["what"].removesuffix(" all the way")
     target = read_target(part, what)
-    measure = next((one for one, ways in _WAYS.items() if way in ways), "")
-    named = f"{target.name} {measure}"
-    if measure and known_thing(named) not in (None, known_thing(target.name)):  # "pointer" alone is its size
-        target = replace(target, name=named)
+    target = replace(target, name=measured_by(way, target.name))
     program = target.name.casefold() in lexicon.programs() and not known_thing(target.name)
     if way not in ("up", "down") and (program or _MACHINES.fullmatch(target.name)):
         raise NotUnderstoodError(f"I do not know how to make “{target.name}” {way}: name what to set.")
