@@ -147,6 +147,7 @@ class InputHistory:
             "launcher": typing and self._launcher,
             "in pieces": typing and _enters(action) and self._pieces(action, seen, window) > 1,
             "a harmless command": typing and _only_reads(action, seen),
+            "typed there": self._typed.window == window and bool(self._typed.text.strip()),
         }
         return {fact for fact, is_so in holds.items() if is_so}
 

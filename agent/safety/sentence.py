@@ -63,7 +63,10 @@ class Sentence:
         """Return the facts about an action that follow from the instruction."""
         facts: set[Fact] = set()
         if isinstance(action, TypeText):
-            return frozenset(_of_addresses(action.text, self.text) | _of_addresses(seen.sent or "", self.text))
+            facts = _of_addresses(action.text, self.text) | _of_addresses(seen.sent or "", self.text)
+            if self._only_reads() and not set(_content(plain(action.text))) <= set(_content(plain(self.text))):
+                facts.add("only read")
+            return frozenset(facts)
         if isinstance(action, PressKeys | HoldKeys):
             facts |= _of_addresses(seen.sent or "", self.text)
             if self._quotes_chord(action.keys):

@@ -30,6 +30,8 @@ Fact: TypeAlias = Literal[
     "drawn as a button",  # the words there are centred in a small area of their own
     "drawn apart",  # the letters of its caption are drawn apart, or below each other
     "nameless",  # it presses a button whose name is unknown
+    "nothing told",  # neither an element nor a word is known there
+    "typed there",  # the run typed a text into that window just before
     "only read",  # the user's instruction only asks something, or to find, open or show something
     "in your words",  # the user's instruction names what is pressed
     "in your words, with its object",  # and something else that the instruction names is visible there

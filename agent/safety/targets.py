@@ -65,6 +65,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         "a question": bool(seen.asked),
         "named in the question": any(_is_asked_about(seen.asked, one.name) for one in seen.elements),
         "a document": not seen.asked and _is_document(place),
+        "nothing told": not seen.elements and not seen.words.strip(),
     }
     found = facts_of_focus(seen) | {fact for fact, is_so in holds.items() if is_so}
     if isinstance(action, TYPING):
@@ -72,12 +73,12 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
             found.add("unknown focus")
         elif seen.elements[-1].role in _BUTTONS or link_of(seen):
             found |= _pressed(place, seen)
-        if _is_short(action) and "a text" not in found:
+        # To an element that takes no text, a longer text is single keys, too. In lists of choices it finds one.
+        keys = isinstance(action, TypeText) and bool(roles) and roles[-1] not in _VALUES and bool(action.text.strip())
+        if (_is_short(action) or keys) and "a text" not in found:
             found.add("a bare letter")
             if dialog is not None:  # in dialogs, some toolkits accept mnemonics without alt
                 found.add("mnemonic")
-        elif isinstance(action, TypeText) and roles and roles[-1] in _BUTTONS | {"link", "tree item", "list item"}:
-            found.add("a bare letter")  # to such an element, even a longer text is only single keys
         if isinstance(action, PressKeys | HoldKeys) and is_mnemonic(frozenset(action.keys)):
             found.add("mnemonic")
         return found
