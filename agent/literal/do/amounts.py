@@ -29,7 +29,8 @@ _MOST_KEYS = 24
 _MOST_POINTED = 4
 #: Waits for a control that disappeared from a busy window.
 _MOST_WAITS = 3
-#: One step for "bigger" or "smaller" without a number: this share of a slider's range or of a number (at least 1).
+#: One step for "bigger" or "smaller" without a number: this share of a number (at least 1) or of a slider's range. Near
+#: the end of the slider it is half the way to the end, at least half that share.
 _SHARE = 0.1
 #: A slider's handle stops short of each end of its box by this share of the box's thickness.
 _HANDLE = 0.5
@@ -365,7 +366,9 @@ def _wanted(goal: SetValue, amount: float | None, control: Element, held: float,
         return amount
     if amount is None:
         if control.role in _SLIDERS and control.limits is not None:
-            amount = _SHARE * (control.limits[1] - control.limits[0])
+            least, most = control.limits
+            room = held - least if goal.direction == "down" else most - held
+            amount = max(min(_SHARE * (most - least), room / 2), _SHARE / 2 * (most - least))
         else:
             amount = max(1.0, float(round(_SHARE * abs(held))))
     return held + amount if goal.direction == "up" else held - amount

@@ -30,8 +30,9 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
         places = [place for place in places if in_its_window(now, place)]
     if target.inside:
         places = [place for place in places if is_in(now, place, target.inside)]
-    elif now.earlier and now.scene.front is not None:  # drop menu items of other applications
-        places = [place for place in places if place.role != "check menu item" or in_its_window(now, place)]
+    elif now.earlier and now.scene.front is not None:  # menu items of other applications are not meant
+        is_here = _is_in_front(now, target.name)  # nor what has a name that the window of the earlier goal shows
+        places = [one for one in places if in_its_window(now, one) or not (is_here or one.role == "check menu item")]
     shown = next((place for place in places if in_its_window(now, place)), None)
     return shown or next(iter(places), None) or page_named(now, target.inside)
 
@@ -42,6 +43,13 @@ def _is_on_page(now: Now, target: Target) -> bool:
         return False
     found = now.finder.best(Target(target.name), SWITCHES | AMOUNTS | COMBOS | FIELDS)
     return found is not None and now.scene.in_front(found)
+
+
+def _is_in_front(now: Now, name: str) -> bool:
+    """Return whether the window in front shows a control or a heading of that name."""
+    roles = SWITCHES | AMOUNTS | COMBOS | FIELDS | {"label", "heading", "panel", "table column header", "list", "table"}
+    shown = (one for one in now.scene.shown(roles, without="") if one.source != "words" and now.scene.in_front(one))
+    return any(fit_of(one.name.rstrip(":"), name) >= WHOLE for one in shown)
 
 
 def is_in(now: Now, place: Place, name: str) -> bool:

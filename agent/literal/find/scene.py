@@ -169,9 +169,19 @@ class Scene:
             gap = gap_between(text.box, element.box)
             cost = gap if text.box.left < element.box.left else gap + 40
             near = gap <= _FAR * max(text.box.height, 12)
+            if text.box.left > element.box.left and self._names_another(text, element):
+                continue
             if near and text.id != element.id and not self._between(text, element):
                 best = min(best or (cost, text.name), (cost, text.name))
         return best[1].strip() if best else ""
+
+    def _names_another(self, text: Element, element: Element) -> bool:
+        """Return whether a text is the name of another control in its row."""
+        return any(
+            text.name.strip() in (other.name.strip(), other.label.strip()) and same_row(other.box, text.box)
+            for other in self.elements
+            if other.role in CLICKABLE and other.id not in (text.id, element.id)
+        )
 
     def _between(self, text: Element, element: Element) -> bool:
         """Return whether another control is between a text and a control, so that the text belongs to the other."""

@@ -185,6 +185,7 @@ def _without_reasons(text: str) -> str:
         return match[0] if orders or _words().search(clause) or TYPING.search(told) else ""
 
     text = _REASON_AFTER.sub(without, _BECAUSE.sub(without, text))
+    text = re.sub(r"(?i)\bmore (slow|quick)(?:ly)?\b", r"\1er", text)
     text = _COMPLAINT_AFTER.sub(lambda found: found[0] if TYPING.match(found["order"]) else found["order"], text)
     return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
 

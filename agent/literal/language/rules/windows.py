@@ -81,6 +81,7 @@ def _clicks(part: Part, items: list[str]) -> list[Goal]:
 
 def _open_one(part: Part, text: str, place: str) -> Goal:
     bare = re.sub(r"^(?:(?:the|a|an|my|your|new|me|another) )+", "", text, flags=re.IGNORECASE)
+    bare = "trash" if re.fullmatch(fragment("trash"), bare, re.IGNORECASE) else bare
     if (counted := read_target(part, text, places=False)).ordinal and not counted.role:
         return Click(counted, count=2)
     if re.search(r"(?i)(?:^| )(?:menu|tab|drop-?down|combo ?box|link|page|tab page)$|^(?:tab|(?-i:menu)) ", bare):
