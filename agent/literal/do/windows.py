@@ -1,6 +1,7 @@
 """Opens, closes, raises and resizes windows, which are identified by title and application."""
 
 import re
+from collections.abc import Sequence
 from functools import partial
 
 from agent.literal.do import clicking
@@ -21,7 +22,7 @@ _ICONS = frozenset({"icon", "desktop icon", "table cell"})
 #: Titles of error windows that appear instead of the wanted one.
 _FAILURE = re.compile(r"(?i)\b(?:error|failed|fehler)\b")
 #: Key combinations of xfwm4 and Marco, then of GNOME Shell, KWin and Muffin. GNOME may run with another window
-#: manager, so there the first one is tried if the second does nothing.
+#: manager, which would leave the H of super+h to the application. So there the first one is tried first.
 _CHORDS = {
     "maximize": ("alt+f10", "super+up"),
     "unmaximize": ("alt+f10", "super+down"),
@@ -96,8 +97,10 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
     if goal.how == "focus":
         return Done(f"“{window.title}” is in front")
 
+    before = now.scene.windows
+
     def end() -> Done | None:
-        shown = next((one for one in now.scene.windows if _key(one) == _key(window)), None)
+        shown = _again(window, before, now.scene.windows)
         if goal.how == "show desktop":
             return Done("the windows are minimized") if not now.scene.windows else None
         if goal.how == "minimize":
@@ -110,7 +113,7 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
         return Done(f"the window “{window.title}” is {shown.box.width}x{shown.box.height} now")
 
     common, own = _CHORDS[goal.how]
-    chords = {"gnome": (own, common), "kde": (own,), "cinnamon": (own,)}.get(now.names.desktop or "", (common,))
+    chords = {"gnome": (common, own), "kde": (own,), "cinnamon": (own,)}.get(now.names.desktop or "", (common,))
     for chord in chords:
         yield Step.press(f"{goal.how.capitalize()} “{window.title}”.", chord, main=True)
         if done := (yield from until(end, "The window is as it was: wait.", 1, 0.5)):
@@ -158,6 +161,15 @@ def raise_window(now: Now, window: ShownWindow) -> Steps[ShownWindow]:
 
 def _key(window: ShownWindow) -> tuple[str, str]:
     return window.app, window.title
+
+
+def _again(window: ShownWindow, before: Sequence[ShownWindow], now: Sequence[ShownWindow]) -> ShownWindow | None:
+    """Return a window as it is now, also with another title; None if its application has fewer windows."""
+    had, have = ([one for one in windows if one.app == window.app] for windows in (before, now))
+    by_title = next((one for one in have if one.title == window.title), None)
+    if by_title is not None or len(have) < len(had):
+        return by_title
+    return next((one for one in have if _key(one) not in map(_key, had)), None)
 
 
 def _named(now: Now, name: str) -> list[ShownWindow]:

@@ -121,7 +121,8 @@ def _concerned(scene: Scene, other: Scene) -> list[Element]:
 
 
 def _key(element: Element) -> tuple[str, str, str]:
-    return (element.role, plain(element.name) or plain(element.label), element.window)
+    editable = "editable" if "editable" in element.states else ""  # of two fields without a name, one may only show
+    return (f"{element.role} {editable}", plain(element.name) or plain(element.label), element.window)
 
 
 def _altered(old: Sequence[Element], new: Sequence[Element]) -> tuple[str, ...]:

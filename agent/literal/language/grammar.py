@@ -112,6 +112,15 @@ def _goals_of(part: str, quoted: Sequence[str]) -> list[Goal]:
     return reader.goals
 
 
+def _is_terminal(program: str) -> bool:
+    return lexicon.programs_of_kind(program.casefold()) == lexicon.programs_of_kind("terminal")
+
+
+@cache
+def _in_program() -> re.Pattern[str]:
+    return re.compile(rf"(?i)(?P<what>.+) in (?:the |my )?(?P<program>{lexicon.either(lexicon.applications())})")
+
+
 class _Reader:
     """Reads the parts of one instruction, one after the other."""
 
@@ -169,7 +178,7 @@ class _Reader:
             return
         whole = text
         place, text = _place_before(text, self._quoted)
-        if name.casefold() not in lexicon.shortcuts():
+        if not self._chords(text):
             check_refusals(whole.removesuffix(text))
             check_refusals(text)  # by itself, so that it begins with a verb, after which a label may hold such words
         goals = self._read_part(text) if text else []
@@ -179,9 +188,8 @@ class _Reader:
             self._add(goals)
 
     def _read_part(self, text: str) -> list[Goal]:
-        rest, count = times(text)
-        if keys := lexicon.shortcuts().get(Part(rest, self._quoted).shown(rest).casefold()):
-            return [kinds.Press(chord(keys))] * count
+        if chords := self._chords(text):
+            return chords
         for entry, groups in matches("rules", text, self._quoted):
             if (goals := self._built(entry, text, groups)) is not None:
                 return goals
@@ -189,6 +197,16 @@ class _Reader:
         if is_switch(shown):  # "dark theme, please"
             return [kinds.Toggle(Target(shown), on=True)]
         raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
+
+    def _chords(self, text: str) -> list[Goal]:
+        """Read "undo", and "open a new tab in the file manager". A terminal has chords of its own."""
+        rest, count = times(text)
+        said = Part(rest, self._quoted).shown(rest)
+        found = None if said.casefold() in lexicon.shortcuts() else _in_program().fullmatch(said)
+        keys = lexicon.shortcuts().get((found["what"] if found else said).casefold())
+        if not keys or (found and _is_terminal(found["program"])):
+            return []
+        return [*([kinds.Open(found["program"])] if found else []), *[kinds.Press(chord(keys))] * count]
 
     def _built(self, entry: Mapping[str, Any], text: str, groups: Mapping[str, str]) -> list[Goal] | None:
         return builder(entry["does"])(Part(text, self._quoted, *self._it()), groups)

@@ -324,6 +324,8 @@ def _in_label(text: str, match: re.Match[str]) -> bool:
     if not before.strip():  # "click Don't Save", "choose Never", "set screen blank to never", "tick When resizing"
         if match.lastgroup == "condition":
             return match[0][0].isupper() and bool(after) and not _CLAUSE.match(after)
+        if match.lastgroup == "quantity":  # "choose All Files in Show Thumbnails"
+            return match[0][0].isupper() and re.match(r" [A-Z]", after) is not None
         return match.lastgroup == "negation" and (match[0][0].isupper() or verb["value"] is not None)
     words = before.split()
     if not words[0][0].isupper() or not after:
