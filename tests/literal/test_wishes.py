@@ -69,6 +69,7 @@ def test_the_order_of_the_words_does_not_matter(sentence, thing, on):
         "I'd like a cursor that keeps blinking",
         "I'll take the dark theme",
         "I need help with sticky keys",
+        "I like the dark theme",
         "change the key repeat",
         "why does the cursor blink",
         "should I use sticky keys",

@@ -30,9 +30,10 @@ _LEAST_OF_A_STEM = 3
 _MOST_OF_A_PARTICLE = 3
 #: Least number of words beside a thing's name that the rules cannot take for a part of a label.
 _MANY = 3
-#: What is no wish: a question, "not everything".
+#: What is no wish: a question, a preference, "not everything".
 _NO_WISH = re.compile(
     r"(?i)(?:should|does|is|are|was|did|has|what|which|who|how|when|where|why|must|may) .+|do (?!not\b).+"
+    r"|can you (?:see|find|hear|tell)\b.*|i (?:really )?like (?!to ).*"
     r"|.*\b(?:not|never|no)\b.*\b(?:every\w*|all(?! the time))\b.*|.*[^\w\s'’/.%&+-].*"
 )
 #: How a clause begins that tells something: with who does it, or with a subject (the known name goes in) and its verb.
