@@ -75,6 +75,7 @@ def test_the_order_of_the_words_does_not_matter(sentence, thing, on):
         "should I use sticky keys",
         "I hate that the cursor does not blink",  # a complaint and a denial
         "I never want all the animations",
+        "I don't want this stupid cursor to stop blinking",
         "lock the screen",  # at once
         "turn the screen off in 5 minutes",
         "turn on dark mode when it gets dark",

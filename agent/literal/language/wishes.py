@@ -117,9 +117,8 @@ def _read(said: str) -> tuple[_Subject, str, dict[str, str], bool] | None:
         rest = [word for at, word in enumerate(words) if at not in used]
         if _is_named(subject, said):  # no word of "Do Not Disturb" counts elsewhere
             rest = said.replace(subject.words.casefold(), "", 1).split()
-        if (
-            meant := _meant(subject, rest, own=words[0] if 0 in used else "", named=_is_named(subject, said))
-        ) is not None:
+        own = words[0] if 0 in used else ""
+        if (meant := _meant(subject, rest, own=own, named=_is_named(subject, said))) is not None:
             read.append((len(used), (subject, *meant)))
     best = [one for size, one in read if size == max(size for size, _ in read)]
     if len({(subject.thing, does) for subject, does, _, _ in best}) != 1:
@@ -168,12 +167,12 @@ def _meant(
         or (found["stops"] and not (asks or nots or _begins(words, "stops")))  # as does "the keys stop repeating"
         or (found["states"] and not (asks or found["stops"]))  # and "the menu bar is gone"
         or (found["hates"] and (nots or stops))
-        or (complains and asks and not (nots or stops))
+        or (complains and (nots and stops if nots or stops else asks))
         or nots > 1
         or not (nots or stops or complains or asks)
     ):
         return None
-    wanted = not complains and nots == stops if nots or stops else not complains
+    wanted = not complains and nots == stops  # "I don't want it to stop"
     what, on = subject.words if named else subject.name, wanted is subject.same
     if subject.denied and not on:
         return "set_to", {"verb": "set", "what": what, "value": subject.denied}, False
