@@ -64,8 +64,12 @@ class Sentence:
         facts: set[Fact] = set()
         if isinstance(action, TypeText):
             facts = _of_addresses(action.text, self.text) | _of_addresses(seen.sent or "", self.text)
-            if self._only_reads() and not set(_content(plain(action.text))) <= set(_content(plain(self.text))):
-                facts.add("only read")
+            words = set(_content(plain(action.text)))
+            said = words <= set(_content(plain(self.text)))
+            if self._only_reads():
+                facts |= set() if said else {"only read"}
+            elif words and said and not self._withholds():
+                facts.add("in your words")
             return frozenset(facts)
         if isinstance(action, PressKeys | HoldKeys):
             facts |= _of_addresses(seen.sent or "", self.text)

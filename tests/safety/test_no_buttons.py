@@ -162,3 +162,25 @@ def test_a_button_that_is_called_harmless_and_drawn_otherwise_is_judged_by_both(
 )  # fmt: skip
 def test_a_secret_that_is_spelt_apart_asks(text: str, asks: bool) -> None:
     assert (asked(TypeText(text), EDITOR, hit("text")) is not None) is asks
+
+
+def test_a_text_asks_in_a_field_of_settings_unless_the_sentence_says_it() -> None:
+    typed, proxy = TypeText("proxy.example"), hit("entry", "HTTP Proxy")
+    assert asked(typed, SETTINGS, proxy, sentence="Which proxy is set?") is not None
+    assert asked(typed, SETTINGS, proxy, sentence="set the HTTP proxy to proxy.example") is None
+    assert asked(typed, SETTINGS, proxy, sentence="do not set the HTTP proxy to proxy.example") is not None
+    assert asked(TypeText("proxy"), SETTINGS, hit("entry", "Search settings"), sentence="Which proxy is set?") is None
+
+
+def test_a_text_where_no_text_has_the_focus_counts_as_single_keys() -> None:
+    mails = Place("Thunderbird", "Inbox - Mozilla Thunderbird")
+    assert asked(TypeText("jjjjjj"), mails, hit("table row", "Offer")) is not None
+    assert asked(TypeText("Germ"), BROWSER, hit("combo box", "Country")) is None
+
+
+def test_a_click_on_nothing_known_asks_beside_a_text_that_was_typed() -> None:
+    chat, run = Place("TelegramDesktop", "Family"), Judge()
+    assert run.asks(PRESS, chat) is None
+    run.asks(TypeText("see you"), chat, hit("text", "Write a message"))
+    assert run.asks(PRESS, chat) is not None
+    assert asked(PRESS, Place("scrcpy", "Pixel 7")) is not None
