@@ -380,7 +380,8 @@ def _any_found(patterns: Iterable[re.Pattern[str]], texts: Iterable[str]) -> boo
     """Whether a pattern matches in any text. Each text is searched alone, so that one cannot alter
     another's meaning.
     """
-    non_empty = [text for text in texts if text]
+    # "_Yes" is "Yes" with a mnemonic.
+    non_empty = [one for text in texts if text for one in dict.fromkeys((text, text.replace("_", "")))]
     return any(found(one, text) for one in patterns for text in non_empty)
 
 
