@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent.core.changes import Change
 from agent.core.geometry import Region
+from agent.literal.do import keyboard
 from agent.literal.do.keyboard import is_number
 from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import ShownWindow
@@ -159,3 +160,17 @@ def test_a_field_that_keeps_only_the_beginning_has_not_taken_the_text(held, stat
 
     replies = follow("type 'Bread' into Title", field(""), field(""), field(held), stays=True)
     assert ending(replies[-1])[0] == status
+
+
+@pytest.mark.parametrize(
+    ("shown", "number", "is_input"),
+    [
+        ("144÷12", "12", True),
+        ("0−3", "−3", True),
+        ("144÷12 = 12", "12", False),
+        ("−3", "−3", False),
+        ("7*6=42", "42", False),
+    ],
+)
+def test_the_end_of_what_was_entered_is_no_result(shown, number, is_input):
+    assert keyboard._is_input(shown, number) is is_input

@@ -354,7 +354,7 @@ def calculate(now: Now, goal: Calculate) -> Pursuit:
         for element, shown in _shown_texts(now.scene):
             numbers = _NUMBER.findall(shown)
             is_new = element.box in reacted or (element.box, shown) not in old
-            if is_new and numbers and is_number(numbers[-1], result):
+            if is_new and numbers and is_number(numbers[-1], result) and not _is_input(shown, numbers[-1]):
                 number = numbers[-1].strip(" .,")
                 return Done(f"{goal.expression} is {number}: the calculator shows “{' '.join(shown.split())[:60]}”")
         return None
@@ -363,6 +363,12 @@ def calculate(now: Now, goal: Calculate) -> Pursuit:
         return done
     shows = "; ".join(dict.fromkeys(" ".join(shown.split())[:40] for _, shown in _shown_texts(now.scene)[:3]))
     raise StuckError(f"I entered {goal.expression}, but the calculator does not show the result. It shows: {shows}.")
+
+
+def _is_input(shown: str, number: str) -> bool:
+    """Return whether a number is the end of what was entered: "144÷12" shows no 12."""
+    line = shown[: shown.rindex(number)].rpartition("\n")[2].rstrip()
+    return re.search(r"[\d)+*/×÷^−-]$", line) is not None
 
 
 def _shown_texts(scene: Scene) -> list[tuple[Element, str]]:

@@ -166,6 +166,8 @@ class Scene:
                 continue
             if element.role in ROWS and element.box.contains(text.box.middle):
                 continue  # one of several texts inside the row, none of which is its name
+            if element.role in AMOUNTS | FIELDS and text.source == "words" and element.box.contains(text.box.middle):
+                continue  # what stands in a field is no name of it
             gap = gap_between(text.box, element.box)
             cost = gap if text.box.left < element.box.left else gap + 40
             near = gap <= _FAR * max(text.box.height, 12)
