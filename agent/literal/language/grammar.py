@@ -27,7 +27,7 @@ from agent.literal.language.sentences import (
 )
 from agent.literal.language.table import Groups, matches, wanted
 from agent.literal.language.targets import place_name, preferences_of
-from agent.literal.language.wishes import told_about
+from agent.literal.language.wishes import programs_in, told_about
 from agent.literal.language.wording import nearest
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.descriptions import quote_labels
@@ -116,11 +116,6 @@ def _is_terminal(program: str) -> bool:
     return lexicon.programs_of_kind(program.casefold()) == lexicon.programs_of_kind("terminal")
 
 
-@cache
-def _in_program() -> re.Pattern[str]:
-    return re.compile(rf"(?i)(?P<what>.+) in (?:the |my )?(?P<program>{lexicon.either(lexicon.applications())})")
-
-
 class _Reader:
     """Reads the parts of one instruction, one after the other."""
 
@@ -201,12 +196,11 @@ class _Reader:
     def _chords(self, text: str) -> list[Goal]:
         """Read "undo", and "open a new tab in the file manager". A terminal has chords of its own."""
         rest, count = times(text)
-        said = Part(rest, self._quoted).shown(rest)
-        found = None if said.casefold() in lexicon.shortcuts() else _in_program().fullmatch(said)
-        keys = lexicon.shortcuts().get((found["what"] if found else said).casefold())
-        if not keys or (found and _is_terminal(found["program"])):
-            return []
-        return [*([kinds.Open(found["program"])] if found else []), *[kinds.Press(chord(keys))] * count]
+        for program, said in programs_in(Part(rest, self._quoted).shown(rest)):
+            keys = lexicon.shortcuts().get(said.casefold())
+            if keys and not _is_terminal(program):
+                return [*([kinds.Open(program)] if program else []), *[kinds.Press(chord(keys))] * count]
+        return []
 
     def _built(self, entry: Mapping[str, Any], text: str, groups: Mapping[str, str]) -> list[Goal] | None:
         return builder(entry["does"])(Part(text, self._quoted, *self._it()), groups)

@@ -74,7 +74,7 @@ def read_wish(text: str, *, surely: bool = False) -> Iterator[tuple[Mapping[str,
     """
     if _NO_WISH.fullmatch(text.strip()):
         return
-    for program, rest in _programs(text.strip()):
+    for program, rest in programs_in(text.strip()):
         said = re.sub(r"\bkeep (.+?) from\b", r"stop \1", rest.casefold())
         if (read := _read(said)) is None:
             continue
@@ -130,7 +130,7 @@ def _is_named(subject: _Subject, said: str) -> bool:
     return bool(subject.words) and f" {subject.words.casefold()} " in f" {said} "
 
 
-def _programs(said: str) -> Iterator[tuple[str, str]]:
+def programs_in(said: str) -> Iterator[tuple[str, str]]:
     """Yield a wish without a program, and with the program that it names, taken out of it."""
     yield "", said
     app = rf"(?:the |my )?(?P<app>{lexicon.either(lexicon.applications())})"
@@ -266,15 +266,20 @@ def _stems(words: str) -> _Stems:
     return tuple(map(_stem, words.split()))
 
 
+def _listed(name: str) -> list[str]:
+    words: str = lexicon.config()["wish"][name]
+    return words.replace("\n", "").split("|")
+
+
 @cache
 def _phrases(name: str) -> frozenset[_Stems]:
-    return frozenset(map(_stems, lexicon.config()["wish"][name].replace("\n", " ").split("|")))
+    return frozenset(map(_stems, _listed(name)))
 
 
 @cache
 def _as_written(name: str) -> frozenset[_Stems]:
-    """Return phrases of which no other form counts: the stem of "theme" would be "them", that of "setting" "set"."""
-    return frozenset(tuple(words.split()) for words in lexicon.config()["wish"][name].replace("\n", "").split("|"))
+    """Return phrases that count only as they are written. By its stem, "theme" would be "them"."""
+    return frozenset(tuple(words.split()) for words in _listed(name))
 
 
 @cache
